@@ -51,6 +51,8 @@ log = logging.getLogger(__name__)
 
 BYTES_BETWEEN_TURNS: Final = 256 * 1024
 """After so many bytes of an answer others get their turn."""
+FIRST_BATCHES_MAX: Final = 20
+"""How many logs may have to be made in one turn: that takes up to ten milliseconds (decision 0028)."""
 IDLE_WAIT_MS: Final = 1000
 """How long is waited where everything that is followed is offline."""
 
@@ -222,7 +224,7 @@ class Fetcher:
         """Do what an answer asks for, partition by partition; what it brought is written once for each."""
         told: list[_Told] = []
         outside: list[Followed] = []
-        size_bytes = 0
+        size_bytes = firsts_count = 0
         for followed, answer in self._answered(response, wanted):
             records = cast("Buffer", answer.records if answer.records is not None else b"")  # received: it is in memory
             outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms())
@@ -231,6 +233,7 @@ class Fetcher:
                 self._note_lag(followed.replica, answer.high_watermark)
                 told.append(_Told(followed.replica, followed.replica.leader_epoch, answer))
                 if len(records):
+                    firsts_count += not followed.replica.appended_offset
                     self._parts.writes.stage(followed.replica)
             elif outcome.taken is Taken.TRUNCATED:
                 await self._after_cut(followed.replica)
@@ -239,8 +242,10 @@ class Fetcher:
             elif outcome.taken is Taken.REFUSED:
                 self._hold_back(followed, outcome.reason)
             size_bytes += len(records)
-            if size_bytes >= BYTES_BETWEEN_TURNS:
-                size_bytes = 0
+            if size_bytes >= BYTES_BETWEEN_TURNS or firsts_count >= FIRST_BATCHES_MAX:
+                if firsts_count:
+                    self._parts.writes.write_staged()  # so that no turn makes more logs than these
+                size_bytes = firsts_count = 0
                 await take_turn()
         self._parts.writes.write_staged()
         await self._flush([each.replica for each in told])

@@ -199,12 +199,12 @@ class Node:
     def replica(self, partition: int = 0) -> Replica:
         return self.replicas.get("t", partition)
 
-    def produce(self, *values: bytes, acks: int = -1, producer_id: int = -1) -> int:
+    def produce(self, *values: bytes, acks: int = -1, partition: int = 0, producer_id: int = -1) -> int:
         """Append a batch, and return the first offset after it; it is acknowledged once the high watermark is there.
 
         With a producer it is its first.
         """
-        replica = self.replica()
+        replica = self.replica(partition)
         builder = BatchBuilder()
         if producer_id >= 0:
             builder = BatchBuilder(producer_id=producer_id, producer_epoch=0, base_sequence=0)

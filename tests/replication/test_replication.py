@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,13 @@ from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.leading import append_as_leader
+from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.replication.fetcher import FIRST_BATCHES_MAX
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_01_fetch import FetchRequest
+from tests.controller.controller_requests import create_partitions
 
 from .small_cluster import POLL_S, SETTINGS, Cluster, running
 
@@ -173,6 +176,36 @@ def test_a_follower_that_is_given_up_is_not_behind_any_more(tmp_path: Path) -> N
             fetcher.forget(partition)
 
             assert (behind, fetchers.lag_max()) == (7, 0)
+
+    run(body)
+
+
+def test_first_batches_of_many_partitions_are_written_few_at_a_time(tmp_path: Path) -> None:
+    """Each may have to make its log, which takes as long as many bytes."""
+    count = 50
+
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            cluster.cut(2, 1)
+            cluster.decide(create_partitions(("t", count, [[1, 2, 3]] * (count - 1))))
+            leader, follower = cluster.nodes[1], cluster.nodes[2]
+            for index in range(count):
+                leader.produce(b"first", partition=index)
+            sizes: list[int] = []
+            write = follower.replicas.changed.note
+
+            def noted(replicas: Iterable[Replica]) -> None:
+                sizes.append(len(list(replicas)))
+                write(replicas)
+
+            follower.writes._note_changed = noted
+            cluster.heal()
+            for index in range(count):
+                replica = follower.replica(index)
+                await cluster.wait("it has all", lambda replica=replica: replica.log.log_end_offset == 1)
+
+            assert sum(sizes) == count
+            assert max(sizes) <= FIRST_BATCHES_MAX
 
     run(body)
 
