@@ -26,10 +26,7 @@ async def three_brokers(world: World, settings: Mapping[str, str] | None = None)
     async with trio.open_nursery() as nursery:
         cluster = Cluster(world, nursery)
         cluster.add_brokers(3, settings or {})
-        for broker in cluster.brokers.values():
-            broker.start()
-        for broker in cluster.brokers.values():
-            await broker.wait_serving()
+        await cluster.start()
         yield cluster
         for broker in cluster.brokers.values():
             if broker.broker is not None:

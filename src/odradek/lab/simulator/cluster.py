@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from odradek.client.admin import Admin
 from odradek.client.consumer import Consumer
 from odradek.client.producer import Producer
 from odradek.kernel.broker import Broker, read_broker_options
@@ -170,6 +171,18 @@ class Cluster:
             self.add_broker({"process.roles": "broker", **common})
         return list(self.brokers.values())
 
+    async def start(self) -> None:
+        """Start all brokers, and wait until they serve."""
+        for broker in self.brokers.values():
+            broker.start()
+        for broker in self.brokers.values():
+            await broker.wait_serving()
+
+    async def stop(self) -> None:
+        """Stop all brokers one after the other, the controller's last."""
+        for broker in reversed(self.brokers.values()):
+            await broker.stop()
+
     @property
     def bootstrap(self) -> str:
         """All brokers, for `bootstrap.servers`."""
@@ -198,6 +211,10 @@ class Cluster:
             await process.run(main)
         finally:
             process.kill()
+
+    def admin(self, name: str) -> Admin:
+        """Return an admin client that lives on the host of this name."""
+        return Admin(self._settings_of(name, None), machine=self.client_machine(name))
 
     def producer(self, name: str, settings: Mapping[str, object] | None = None) -> Producer:
         """Return a producer that lives on the host of this name."""

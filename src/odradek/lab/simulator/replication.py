@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from odradek.client import Admin, NewTopic
+from odradek.client import NewTopic
 from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 
@@ -92,11 +92,7 @@ class Replication:
 
     async def run(self) -> None:
         """Let everything happen, then check."""
-        brokers = self._cluster.brokers.values()
-        for broker in brokers:
-            broker.start()
-        for broker in brokers:
-            await broker.wait_serving()
+        await self._cluster.start()
         await self._make_topic()
         async with trio.open_nursery() as readers:
             readers.start_soon(self._consume)
@@ -109,12 +105,10 @@ class Replication:
         self._run.count("acknowledged", self._oracle.acknowledged_count)
         self._run.count("delivered", self._oracle.delivered_count)
         self._run.require("accidents", "acknowledged", "delivered")
-        for broker in reversed(brokers):
-            await broker.stop()
+        await self._cluster.stop()
 
     async def _make_topic(self) -> None:
-        settings = {"bootstrap.servers": self._cluster.bootstrap, "client.id": "admin"}
-        async with Admin(settings, machine=self._cluster.client_machine("admin")) as admin:
+        async with self._cluster.admin("admin") as admin:
             await admin.create_topic(NewTopic(TOPIC, self._plan.partitions))
         await self._wait_in_sync()
 

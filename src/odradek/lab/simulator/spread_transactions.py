@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from odradek.client import Admin, NewTopic
+from odradek.client import NewTopic
 
 from .cluster import Cluster
 from .faults import DOWN_NS_MAX, Crash, arm
@@ -59,13 +59,8 @@ class SpreadTransactions:
 
     async def run(self) -> None:
         """Let everything happen, then check."""
-        brokers = list(self._cluster.brokers.values())
-        for broker in brokers:
-            broker.start()
-        for broker in brokers:
-            await broker.wait_serving()
-        settings = {"bootstrap.servers": self._cluster.bootstrap, "client.id": "admin"}
-        async with Admin(settings, machine=self._cluster.client_machine("admin")) as admin:
+        await self._cluster.start()
+        async with self._cluster.admin("admin") as admin:
             await admin.create_topic(NewTopic(TOPIC, self._plan.partitions))
         async with trio.open_nursery() as readers:
             readers.start_soon(self._load.consume)
@@ -76,8 +71,7 @@ class SpreadTransactions:
             await self._wait_in_sync()
             await self._load.check()
             readers.cancel_scope.cancel()
-        for broker in reversed(brokers):
-            await broker.stop()
+        await self._cluster.stop()
 
     # -- accidents ---------------------------------------------------------------------------------------------------
 
