@@ -17,6 +17,7 @@
 | `cluster` | hosts with brokers, and clients of them |
 | `logs` | the log lines of a run |
 | `accidents`, `faults` | what befalls a run's broker: crashes, and a network that fails |
+| `cluster_accidents` | what befalls several brokers: they crash, and lose each other |
 | `promises` | what is promised of a record after a crash |
 | `oracle` | what must be true of a log, whatever happened |
 | `runs` | one seed of one scenario, run and judged |

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from .faults import EVENTS, OPERATIONS, Crashes, NetworkTrouble
+from .faults import EVENTS, OPERATIONS, Crashes, NetworkTrouble, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ class Accidents:
 
     def _crashed(self, style: PowerLoss | None) -> None:
         self._run.count("crashes")
-        self._run.count("process crashes" if style is None else f"power losses, {style.value}")
+        self._run.count(kind_of(style))
         self._on_crash(style)
 
     async def run(self) -> None:

@@ -124,11 +124,7 @@ class Crashes:
         for crash in self._planned:
             crashed = arm(self._world, target, crash, self._on_crash)
             target.start()
-            await crashed.wait()
-            await target.wait_ended()
-            await trio.sleep(crash.down_ns / SECOND)
-            if crash.style is not None:
-                target.host.power_on()
+            await outlast(crashed, target, crash)
         target.start()
         await target.wait_serving()
 
@@ -165,6 +161,26 @@ def arm(world: World, target: BrokerHost, crash: Crash, on_crash: Callable[[Powe
     else:
         world.before_event = count
     return crashed
+
+
+async def outlast(crashed: trio.Event, target: BrokerHost, crash: Crash) -> None:
+    """Wait until a crash has come and gone, so that the broker can be started again.
+
+    Args:
+        crashed: What `arm` returned.
+        target: What crashes.
+        crash: How.
+    """
+    await crashed.wait()
+    await target.wait_ended()
+    await trio.sleep(crash.down_ns / SECOND)
+    if crash.style is not None:
+        target.host.power_on()
+
+
+def kind_of(style: PowerLoss | None) -> str:
+    """Return as what a crash is counted, by what its loss of power leaves."""
+    return "process crashes" if style is None else f"power losses, {style.value}"
 
 
 class NetworkTrouble:

@@ -19,13 +19,13 @@ from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 
 from .cluster import Cluster
-from .faults import Crash, arm
+from .cluster_accidents import SETTINGS, ClusterAccidents
 from .oracle import Oracle, PromiseBrokenError, Sent
 from .promises import IN_SYNC
 from .reading import read_logs, text_of
 from .runs import Run, Scenario
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
-from .world import MICROSECOND, MILLISECOND, SECOND, SimulationError
+from .world import MICROSECOND, MILLISECOND, SECOND
 
 if TYPE_CHECKING:
     from random import Random
@@ -40,16 +40,7 @@ TOPIC: Final = "records"
 RECORDS_MIN: Final = 30
 """How many records each producer sends at least."""
 QUIET_S: Final = 30
-CATCH_UP_S_MAX: Final = 300
-"""So long all replicas may take until they are in sync again."""
 FILLER_BYTES_MAX: Final = 5_000
-DOWN_NS_MAX: Final = 20 * SECOND
-SETTINGS: Final = {
-    "broker.session.timeout.ms": "9000",
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-    "replica.lag.time.max.ms": "10000",
-}
 
 
 @attrs.frozen
@@ -88,6 +79,7 @@ class Replication:
         self._oracle = Oracle(IN_SYNC, is_idempotent=plan.is_idempotent)
         self._cluster = Cluster(run.world, nursery)
         self._cluster.add_brokers(3, {**SETTINGS, "num.replica.fetchers": str(plan.fetchers), **run.settings})
+        self._accidents = ClusterAccidents(run, self._cluster, self._faults, {TOPIC}, self._on_crash)
         self._are_accidents_over = False
 
     async def run(self) -> None:
@@ -110,7 +102,7 @@ class Replication:
     async def _make_topic(self) -> None:
         async with self._cluster.admin("admin") as admin:
             await admin.create_topic(NewTopic(TOPIC, self._plan.partitions))
-        await self._wait_in_sync()
+        await self._accidents.wait_in_sync()
 
     # -- accidents ---------------------------------------------------------------------------------------------------
 
@@ -119,71 +111,21 @@ class Replication:
             await trio.sleep(between(self._faults, MILLISECOND, 5 * SECOND) / SECOND)
             self._run.count("accidents")
             if is_chosen(self._faults, 0.6):
-                await self._crash(self._cluster.brokers[self._faults.choice((2, 3))])
+                await self._accidents.crash()
             else:
-                await self._cut()
-            await self._wait_in_sync()
+                await self._accidents.cut()
+            await self._accidents.wait_in_sync()
             self._check_agreement()
         self._are_accidents_over = True
 
-    async def _crash(self, victim: BrokerHost) -> None:
-        crash = Crash.drawn(self._faults)
-        leads = bool(self._led_by(victim))
-
-        def crashed(style: PowerLoss | None) -> None:
-            self._run.count("process crashes" if style is None else f"power losses, {style.value}")
-            if leads:
-                self._run.count("crashes of a leader")
-
-        await arm(self._cluster.world, victim, crash, crashed).wait()
-        await victim.wait_ended()
-        await trio.sleep(crash.down_ns / SECOND)
-        if crash.style is not None:
-            victim.host.power_on()
-        victim.start()
-        await victim.wait_serving()
-
-    async def _cut(self) -> None:
-        """Cut what one broker sends to another, or both ways."""
-        network, source = self._cluster.network, self._faults
-        names = [f"broker-{number}" for number in (1, 2, 3)]
-        source.shuffle(names)
-        one, other = (network.hosts[name] for name in names[:2])
-        ways = [(one, other), (other, one)] if is_chosen(source, 0.5) else [(one, other)]
-        self._run.count("cuts")
-        for way in ways:
-            network.cut(*way)
-        await trio.sleep(between(source, MILLISECOND, 2 * DOWN_NS_MAX) / SECOND)
-        for way in ways:
-            network.heal(*way)
+    def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
+        assert victim.broker is not None, "it lives until it has crashed"
+        replicas = victim.broker.parts.logs.replicas
+        held = [replicas.find(TOPIC, number) for number in range(self._plan.partitions)]
+        if any(replica is not None and replica.is_leader for replica in held):
+            self._run.count("crashes of a leader")
 
     # -- replicas ----------------------------------------------------------------------------------------------------
-
-    def _led_by(self, host: BrokerHost) -> list[int]:
-        if host.broker is None:
-            return []
-        replicas = host.broker.parts.logs.replicas
-        return [number for number in range(self._plan.partitions) if _leads(replicas.find(TOPIC, number))]
-
-    def _is_in_sync(self) -> bool:
-        controller = self._cluster.brokers[1].broker
-        assert controller is not None, "the controller's broker stays"
-        topic = controller.parts.published.image.topics_by_name.get(TOPIC)
-        return topic is not None and all(len(state.isr) == len(self._cluster.brokers) for state in topic.partitions)
-
-    async def _wait_in_sync(self) -> None:
-        with trio.move_on_after(CATCH_UP_S_MAX):
-            while not self._is_in_sync():  # noqa: ASYNC110 - the world tells nobody what happens in it
-                await trio.sleep(0.1)
-            return
-        raise SimulationError(f"the replicas are not in sync after {CATCH_UP_S_MAX} s: {self._replicas()}")
-
-    def _replicas(self) -> list[object]:
-        return [
-            host.broker.parts.logs.replicas.find(TOPIC, number) if host.broker is not None else None
-            for number in range(self._plan.partitions)
-            for host in self._cluster.brokers.values()
-        ]
 
     def _check_agreement(self) -> None:
         """Compare all logs of each partition as far as each two say that it is committed."""
@@ -193,11 +135,11 @@ class Replication:
                 assert host.broker is not None, "all brokers live between accidents"
                 replica = host.broker.parts.logs.replicas.get(TOPIC, number)
                 batches = [bytes(batch) for batch in replica.log.batches(replica.log.log_start_offset)]
-                held.append((replica.high_watermark, batches))
-            for (mark, batches), (other_mark, others) in itertools.combinations(held, 2):
-                end = min(mark, other_mark)
+                held.append((replica, batches))
+            for (one, batches), (other, others) in itertools.combinations(held, 2):
+                end = min(one.high_watermark, other.high_watermark)
                 if _below(batches, end) != _below(others, end):
-                    raise PromiseBrokenError("agreement", f"partition {number} differs below {end}: {self._replicas()}")
+                    raise PromiseBrokenError("agreement", f"partition {number} differs below {end}: {one}, {other}")
         self._run.count("agreements")
 
     # -- clients -----------------------------------------------------------------------------------------------------
@@ -267,17 +209,13 @@ class Replication:
     async def _check(self) -> None:
         """Read everything from the beginning, once what is underway has arrived."""
         await trio.sleep(QUIET_S)
-        await self._wait_in_sync()
+        await self._accidents.wait_in_sync()
         self._check_agreement()
         logs = await read_logs(self._cluster, TOPIC, self._plan.partitions, {})
         for partition, log in logs.items():
             for offset, text in log:
                 self._oracle.delivered(partition, offset, text, self._run.world.now_ns)
             self._oracle.check_log(partition, log)
-
-
-def _leads(replica: object) -> bool:
-    return bool(getattr(replica, "is_leader", False))
 
 
 def _below(batches: list[bytes], end: int) -> list[bytes]:

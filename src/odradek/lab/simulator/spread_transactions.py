@@ -16,11 +16,11 @@ import trio
 from odradek.client import NewTopic
 
 from .cluster import Cluster
-from .faults import DOWN_NS_MAX, Crash, arm
+from .cluster_accidents import SETTINGS, ClusterAccidents
 from .runs import Run, Scenario
-from .seeds import FAULTS, WORKLOAD, between, is_chosen
+from .seeds import FAULTS, WORKLOAD, between
 from .transactions import TOPIC, Plan, TransactionLoad
-from .world import MILLISECOND, SECOND, SimulationError
+from .world import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
     from odradek.testing.faults import PowerLoss
@@ -29,18 +29,9 @@ if TYPE_CHECKING:
 
 QUIET_S: Final = 60
 """After so long nothing is underway any more, and what nobody ended has been aborted."""
-CATCH_UP_S_MAX: Final = 300
-"""So long all replicas may take until they are in sync again."""
 PAUSE_NS_MIN: Final = 200 * MILLISECOND
 """Accidents are far apart here; without pauses there would be hundreds of transactions between two."""
 STATE_TOPIC: Final = "__transaction_state"
-SETTINGS: Final = {
-    "broker.session.timeout.ms": "9000",
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-    "replica.lag.time.max.ms": "10000",
-    "transaction.state.log.num.partitions": "3",
-}
 
 
 class SpreadTransactions:
@@ -53,7 +44,15 @@ class SpreadTransactions:
         self._plan = plan = attrs.evolve(drawn, pause_ns_max=max(drawn.pause_ns_max, PAUSE_NS_MIN))
         run.world.note("plan", *attrs.astuple(plan))
         self._cluster = Cluster(run.world, nursery)
-        self._cluster.add_brokers(3, {**SETTINGS, **run.settings})
+        self._cluster.add_brokers(3, {**SETTINGS, "transaction.state.log.num.partitions": "3", **run.settings})
+        self._accidents = ClusterAccidents(
+            run,
+            self._cluster,
+            self._faults,
+            {TOPIC, STATE_TOPIC},
+            self._on_crash,
+            has_power_losses=plan.has_power_losses,
+        )
         self._are_accidents_over = False
         self._load = TransactionLoad(run, self._cluster, plan, lambda: self._are_accidents_over)
 
@@ -68,7 +67,7 @@ class SpreadTransactions:
                 writers.start_soon(self._load.produce)
                 writers.start_soon(self._have_accidents)
             await trio.sleep(QUIET_S)
-            await self._wait_in_sync()
+            await self._accidents.wait_in_sync()
             await self._load.check()
             readers.cancel_scope.cancel()
         await self._cluster.stop()
@@ -77,66 +76,23 @@ class SpreadTransactions:
 
     async def _have_accidents(self) -> None:
         for number in range(self._plan.crashes):
-            await self._wait_in_sync()
+            await self._accidents.wait_in_sync()
             await trio.sleep(between(self._faults, MILLISECOND, 5 * SECOND) / SECOND)
-            await self._crash(self._cluster.brokers[self._faults.choice((2, 3))])
+            await self._accidents.crash()
             if self._plan.has_trouble and number % 2 == 0:
-                await self._wait_in_sync()
-                await self._cut()
-        await self._wait_in_sync()
+                await self._accidents.wait_in_sync()
+                await self._accidents.cut()
+        await self._accidents.wait_in_sync()
         self._are_accidents_over = True
 
-    async def _crash(self, victim: BrokerHost) -> None:
-        crash = Crash.drawn(self._faults)
-        if not self._plan.has_power_losses:
-            crash = attrs.evolve(crash, style=None)
-        await arm(self._cluster.world, victim, crash, lambda style: self._on_crash(victim, style)).wait()
-        await victim.wait_ended()
-        await trio.sleep(crash.down_ns / SECOND)
-        if crash.style is not None:
-            victim.host.power_on()
-        victim.start()
-        await victim.wait_serving()
-
-    def _on_crash(self, victim: BrokerHost, style: PowerLoss | None) -> None:
-        self._run.count("crashes")
-        self._run.count("process crashes" if style is None else f"power losses, {style.value}")
+    def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
         if self._load.open_count:
             self._run.count("crashes with a transaction open")
-        if victim.broker is not None:
-            runtime = victim.broker.parts.requests.coordinators.by_topic[STATE_TOPIC]
-            states = [metadata.state for _partition, shard in runtime.shards() for metadata in shard.ids.values()]
-            for state in states:
-                self._run.count(f"crashes of a coordinator, {state.name}")
-
-    async def _cut(self) -> None:
-        """Cut what one broker sends to another, or both ways."""
-        network, source = self._cluster.network, self._faults
-        names = sorted(f"broker-{number}" for number in self._cluster.brokers)
-        source.shuffle(names)
-        one, other = (network.hosts[name] for name in names[:2])
-        ways = [(one, other), (other, one)] if is_chosen(source, 0.5) else [(one, other)]
-        self._run.count("cuts")
-        for way in ways:
-            network.cut(*way)
-        await trio.sleep(between(source, MILLISECOND, 2 * DOWN_NS_MAX) / SECOND)
-        for way in ways:
-            network.heal(*way)
-
-    async def _wait_in_sync(self) -> None:
-        with trio.move_on_after(CATCH_UP_S_MAX):
-            while not self._is_in_sync():  # noqa: ASYNC110 - the world tells nobody what happens in it
-                await trio.sleep(0.1)
-            return
-        raise SimulationError(f"the replicas are not in sync after {CATCH_UP_S_MAX} s")
-
-    def _is_in_sync(self) -> bool:
-        controller = self._cluster.brokers[1].broker
-        assert controller is not None, "the controller's broker stays"
-        topics = controller.parts.published.image.topics_by_name
-        return {TOPIC, STATE_TOPIC} <= topics.keys() and all(
-            len(state.isr) == len(self._cluster.brokers) for topic in topics.values() for state in topic.partitions
-        )
+        assert victim.broker is not None, "it lives until it has crashed"
+        runtime = victim.broker.parts.requests.coordinators.by_topic[STATE_TOPIC]
+        for _, shard in runtime.shards():
+            for metadata in shard.ids.values():
+                self._run.count(f"crashes of a coordinator, {metadata.state.name}")
 
 
 async def spread_transactions(run: Run) -> None:
