@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from odradek.kernel.dispatch.controller.fetch import MetadataFetchHandler
 from odradek.kernel.dispatch.controller.fetch_snapshot import PART_BYTES_MAX, FetchSnapshotHandler
-from odradek.kernel.dispatch.controller.news_waits import STRANGERS_MAX, WAIT_MS_MAX
+from odradek.kernel.dispatch.controller.news_waits import STRANGERS_MAX, WAIT_MS_MAX, NewsWaits
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -168,3 +168,15 @@ def test_who_asks_for_more_than_one_snapshot_is_refused(request_of_more: FetchSn
     answer = FetchSnapshotHandler(feed=lambda: feed).handle(request_of_more, CONTEXT)
 
     assert (answer.error_code, answer.topics, feed.read) == (ErrorCode.INVALID_REQUEST, [], [])
+
+
+def test_a_wait_that_gave_its_place_to_one_that_is_over_already_ends_in_peace() -> None:
+    waits = NewsWaits()
+
+    async def main() -> None:
+        with waits.wait(1, HOUR_MS), waits.wait(1, HOUR_MS):
+            pass  # the later one ends first
+
+    trio.run(main)
+
+    assert repr(waits) == "NewsWaits([], 0 strangers)"

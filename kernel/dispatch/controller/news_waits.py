@@ -66,5 +66,5 @@ class NewsWaits:
         try:
             yield
         finally:
-            if self._brokers[broker_id] is scope:
+            if self._brokers.get(broker_id) is scope:  # one that took its place may be over, too
                 del self._brokers[broker_id]
