@@ -16,11 +16,12 @@ from odradek.cli import main
 from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.records.batch import BatchHeader
 from odradek.lab.simulator import append as scenario
-from odradek.lab.simulator.append import APPEND, TOPIC
+from odradek.lab.simulator.append import APPEND
 from odradek.lab.simulator.campaign import SCENARIOS
 from odradek.lab.simulator.disk import File
 from odradek.lab.simulator.faults import Crash
 from odradek.lab.simulator.files import Files
+from odradek.lab.simulator.record_load import TOPIC
 from odradek.lab.simulator.runs import Outcome, Run, Scenario, run_seed
 from odradek.lab.simulator.seeds import Seeds
 from odradek.lab.simulator.world import World

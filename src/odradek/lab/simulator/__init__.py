@@ -25,6 +25,7 @@
 | `replication` | the scenario of that name |
 | `spread_transactions` | the scenario of that name |
 | `reading` | a topic read from its beginning to its end |
+| `record_load` | what producers and a consumer of plain records do, in several scenarios |
 | `transactions` | the scenario of that name |
 | `transaction_oracle` | what must be true of transactions |
 | `committing` | a transaction is committed by who does not give up at once |

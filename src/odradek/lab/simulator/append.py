@@ -13,36 +13,30 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from odradek.kernel.peers.errors import ClientError
-from odradek.kernel.types import TopicPartition
 from odradek.testing.faults import PowerLoss
 
 from .accidents import Accidents
 from .cluster import Cluster
-from .oracle import Oracle, PromiseBrokenError, Sent
+from .oracle import Oracle
 from .promises import promises_of
-from .reading import read_logs, text_of
+from .record_load import Load, RecordLoad
 from .runs import Run, Scenario
-from .seeds import WORKLOAD, between, is_chosen
-from .world import MICROSECOND, MILLISECOND, SECOND
+from .seeds import WORKLOAD, is_chosen
+from .world import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from random import Random
-
-    from odradek.client.delivery import OnDelivery, RecordMetadata
-    from odradek.client.producer import Producer
 
     from .disk_accidents import DiskAccidents
 
-TOPIC: Final = "records"
-RECORDS_MIN: Final = 30
-"""How many records each producer sends at least."""
+TURNS_MIN: Final = 30
+"""How often each producer sends at least."""
 HASTE: Final = 100
 """After so many turns a producer takes its time: records are what a run costs, accidents what it is for."""
 CALM_NS: Final = 2 * SECOND
 QUIET_S: Final = 60
 """After so long nothing is underway any more, not even on a link that stalls."""
-FILLER_BYTES_MAX: Final = 20_000
 
 
 @attrs.frozen
@@ -73,6 +67,12 @@ class Plan:
             pause_ns_max=source.choice((30 * MILLISECOND, 100 * MILLISECOND, 500 * MILLISECOND)),
         )
 
+    @property
+    def load(self) -> Load:
+        """What clients do."""
+        settings = {"acks": self.acks, "enable.idempotence": self.is_idempotent, "delivery.timeout.ms": 60_000}
+        return Load(self.partitions, self.producers, settings, burst_max=20, filler_bytes_max=20_000)
+
 
 class Append:
     """One run of the scenario.
@@ -85,8 +85,7 @@ class Append:
 
     def __init__(self, run: Run, nursery: trio.Nursery) -> None:
         self._run = run
-        self._random = run.world.seeds.stream(WORKLOAD)
-        self._plan = plan = Plan.drawn(self._random)
+        self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
         run.world.note("plan", *attrs.astuple(plan))
         self._oracle = Oracle(promises_of(plan.acks, plan.flush_messages), is_idempotent=plan.is_idempotent)
         self._cluster = Cluster(run.world, nursery)
@@ -98,6 +97,7 @@ class Append:
             }
         )
         self._accidents = self.new_accidents()
+        self._load = RecordLoad(run, self._cluster, self._oracle, plan.load, self._turns)
 
     def new_accidents(self) -> Accidents | DiskAccidents:
         """Plan what befalls the broker."""
@@ -124,8 +124,7 @@ class Append:
         async with trio.open_nursery() as readers:
             readers.start_soon(self.consume)
             async with trio.open_nursery() as writers:
-                for number in range(1, self._plan.producers + 1):
-                    writers.start_soon(self._produce, f"producer-{number}")
+                self._load.produce_in(writers)
                 writers.start_soon(self._accidents.run)
             await self.check()
             readers.cancel_scope.cancel()
@@ -134,83 +133,20 @@ class Append:
         self._run.require(*self.accidents, "sent", "delivered", *(() if self._plan.acks == "0" else ("acknowledged",)))
         await self._broker.stop()
 
-    # -- clients -----------------------------------------------------------------------------------------------------
-
-    async def _produce(self, name: str) -> None:
-        plan = self._plan
-        settings: dict[str, object] = {
-            "acks": plan.acks,
-            "enable.idempotence": plan.is_idempotent,
-            "delivery.timeout.ms": 60_000,
-            "request.timeout.ms": 5_000,
-            "linger.ms": 0,
-        }
-        source = self._run.world.seeds.stream(WORKLOAD, name)
-        for life in itertools.count(1):
-            try:
-                async with self._cluster.producer(name, settings) as producer:
-                    await self._send(producer, f"{name}.{life}", source)
-            except ClientError as error:
-                # After a loss of power its broker may know less of it than it does.
-                self._run.count("producers that gave up")
-                self._run.world.note("gave up", name, type(error).__name__)
-            else:
-                return
-
-    async def _send(self, producer: Producer, name: str, source: Random) -> None:
+    def _turns(self) -> Iterator[int]:
         for number in itertools.count():
-            if self._accidents.are_over and number >= RECORDS_MIN:
+            if self._accidents.are_over and number >= TURNS_MIN:
                 return
-            for _ in range(1 + between(source, 0, 20)):
-                record = Sent(name, self._run.coverage.get("sent", 0), source.randrange(self._plan.partitions))
-                self._run.count("sent")
-                self._oracle.sent(record)
-                value = record.value + " " + "x" * between(source, 0, FILLER_BYTES_MAX)
-                try:
-                    await producer.enqueue(
-                        TOPIC, value, partition=record.partition, on_delivery=self._on_delivery(record)
-                    )
-                except ClientError:
-                    self._oracle.given_up()
-                    raise
-            pause_ns_max = self._plan.pause_ns_max if number < HASTE else CALM_NS
-            await trio.sleep(between(source, MICROSECOND, pause_ns_max) / SECOND)
-
-    def _on_delivery(self, record: Sent) -> OnDelivery:
-        run = self._run
-
-        def told(metadata: RecordMetadata | None, error: ClientError | None) -> None:
-            if metadata is None:
-                run.count("given up")
-                self._oracle.given_up()
-                return
-            try:
-                self._oracle.acknowledged(record, metadata.offset, run.world.now_ns)
-            except PromiseBrokenError as broken:  # the producer would only log it
-                run.fail(broken)
-
-        return told
+            yield self._plan.pause_ns_max if number < HASTE else CALM_NS
 
     async def consume(self) -> None:
         """Read on, and check what comes."""
-        settings = {"auto.offset.reset": "earliest", "group.id": None, "request.timeout.ms": 5_000}
-        async with self._cluster.consumer("consumer-1", settings) as consumer:
-            consumer.assign([TopicPartition(TOPIC, number) for number in range(self._plan.partitions)])
-            while True:
-                for record in await consumer.poll(timeout_ms=1_000):
-                    now_ns = self._run.world.now_ns
-                    self._oracle.delivered(record.partition, record.offset, text_of(record.value), now_ns)
-
-    # -- the end -----------------------------------------------------------------------------------------------------
+        await self._load.consume()
 
     async def check(self) -> None:
         """Read everything from the beginning, once what is underway has arrived."""
         await trio.sleep(QUIET_S)
-        logs = await read_logs(self._cluster, TOPIC, self._plan.partitions, {})
-        for partition, log in logs.items():
-            for offset, text in log:
-                self._oracle.delivered(partition, offset, text, self._run.world.now_ns)
-            self._oracle.check_log(partition, log)
+        await self._load.check()
 
 
 async def append(run: Run) -> None:

@@ -10,10 +10,11 @@ from odradek.client.errors import BrokerError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
 
-from .append import QUIET_S, TOPIC, Append
+from .append import QUIET_S, Append
 from .disk_accidents import DiskAccidents
 from .promises import DISK_TABLE, DiskAccident, Promise
 from .reading import POLL_MS, POLLS_WITHOUT_RECORDS_MAX, text_of
+from .record_load import TOPIC
 from .runs import Run, Scenario
 from .world import SimulationError
 
@@ -58,9 +59,7 @@ class Disks(Append):
             if error is not None:
                 self._check_is_rot(error)
                 self._run.count("rot met at the end")
-            for offset, text in log:
-                self._oracle.delivered(partition, offset, text, self._run.world.now_ns)
-            self._oracle.check_log(partition, log)
+            self._load.check_log(partition, log)
 
     async def _read(self, partition: int) -> tuple[list[tuple[int, str]], BrokerError | None]:
         """Return what a partition holds, up to its end or to what is broken, and how that was told."""

@@ -15,32 +15,27 @@ import attrs
 import trio
 
 from odradek.client import NewTopic
-from odradek.kernel.peers.errors import ClientError
-from odradek.kernel.types import TopicPartition
 
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
-from .oracle import Oracle, PromiseBrokenError, Sent
+from .oracle import Oracle, PromiseBrokenError
 from .promises import IN_SYNC
-from .reading import read_logs, text_of
+from .record_load import TOPIC, Load, RecordLoad
 from .runs import Run, Scenario
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
-from .world import MICROSECOND, MILLISECOND, SECOND
+from .world import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from random import Random
 
-    from odradek.client.delivery import OnDelivery, RecordMetadata
-    from odradek.client.producer import Producer
     from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost
 
-TOPIC: Final = "records"
-RECORDS_MIN: Final = 30
-"""How many records each producer sends at least."""
+TURNS_MIN: Final = 30
+"""How often each producer sends at least once the accidents are over."""
 QUIET_S: Final = 30
-FILLER_BYTES_MAX: Final = 5_000
 
 
 @attrs.frozen
@@ -66,20 +61,26 @@ class Plan:
             pause_ns_max=source.choice((100 * MILLISECOND, 300 * MILLISECOND, SECOND)),
         )
 
+    @property
+    def load(self) -> Load:
+        """What clients do."""
+        settings = {"acks": "all", "enable.idempotence": self.is_idempotent, "delivery.timeout.ms": 120_000}
+        return Load(self.partitions, self.producers, settings, burst_max=10, filler_bytes_max=5_000)
+
 
 class Replication:
     """One run of the scenario."""
 
     def __init__(self, run: Run, nursery: trio.Nursery) -> None:
         self._run = run
-        self._random = run.world.seeds.stream(WORKLOAD)
         self._faults = run.world.seeds.stream(FAULTS, "brokers")
-        self._plan = plan = Plan.drawn(self._random)
+        self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
         run.world.note("plan", *attrs.astuple(plan))
         self._oracle = Oracle(IN_SYNC, is_idempotent=plan.is_idempotent)
         self._cluster = Cluster(run.world, nursery)
         self._cluster.add_brokers(3, {**SETTINGS, "num.replica.fetchers": str(plan.fetchers), **run.settings})
         self._accidents = ClusterAccidents(run, self._cluster, self._faults, {TOPIC}, self._on_crash)
+        self._load = RecordLoad(run, self._cluster, self._oracle, plan.load, self._turns)
         self._are_accidents_over = False
 
     async def run(self) -> None:
@@ -87,10 +88,9 @@ class Replication:
         await self._cluster.start()
         await self._make_topic()
         async with trio.open_nursery() as readers:
-            readers.start_soon(self._consume)
+            readers.start_soon(self._load.consume)
             async with trio.open_nursery() as writers:
-                for number in range(1, self._plan.producers + 1):
-                    writers.start_soon(self._produce, f"producer-{number}")
+                self._load.produce_in(writers)
                 writers.start_soon(self._have_accidents)
             await self._check()
             readers.cancel_scope.cancel()
@@ -142,67 +142,10 @@ class Replication:
                     raise PromiseBrokenError("agreement", f"partition {number} differs below {end}: {one}, {other}")
         self._run.count("agreements")
 
-    # -- clients -----------------------------------------------------------------------------------------------------
-
-    async def _produce(self, name: str) -> None:
-        settings: dict[str, object] = {
-            "acks": "all",
-            "enable.idempotence": self._plan.is_idempotent,
-            "delivery.timeout.ms": 120_000,
-            "request.timeout.ms": 5_000,
-            "linger.ms": 0,
-        }
-        source = self._run.world.seeds.stream(WORKLOAD, name)
-        for life in itertools.count(1):
-            try:
-                async with self._cluster.producer(name, settings) as producer:
-                    await self._send(producer, f"{name}.{life}", source)
-            except ClientError as error:
-                self._run.count("producers that gave up")
-                self._run.world.note("gave up", name, type(error).__name__)
-            else:
-                return
-
-    async def _send(self, producer: Producer, name: str, source: Random) -> None:
+    def _turns(self) -> Iterator[int]:
         numbers = itertools.count()
-        while not (self._are_accidents_over and next(numbers) >= RECORDS_MIN):
-            for _ in range(1 + between(source, 0, 10)):
-                record = Sent(name, self._run.coverage.get("sent", 0), source.randrange(self._plan.partitions))
-                self._run.count("sent")
-                self._oracle.sent(record)
-                value = record.value + " " + "x" * between(source, 0, FILLER_BYTES_MAX)
-                try:
-                    await producer.enqueue(
-                        TOPIC, value, partition=record.partition, on_delivery=self._on_delivery(record)
-                    )
-                except ClientError:
-                    self._oracle.given_up()
-                    raise
-            await trio.sleep(between(source, MICROSECOND, self._plan.pause_ns_max) / SECOND)
-
-    def _on_delivery(self, record: Sent) -> OnDelivery:
-        run = self._run
-
-        def told(metadata: RecordMetadata | None, error: ClientError | None) -> None:
-            if metadata is None:
-                run.count("given up")
-                self._oracle.given_up()
-                return
-            try:
-                self._oracle.acknowledged(record, metadata.offset, run.world.now_ns)
-            except PromiseBrokenError as broken:  # the producer would only log it
-                run.fail(broken)
-
-        return told
-
-    async def _consume(self) -> None:
-        settings = {"auto.offset.reset": "earliest", "group.id": None, "request.timeout.ms": 5_000}
-        async with self._cluster.consumer("consumer-1", settings) as consumer:
-            consumer.assign([TopicPartition(TOPIC, number) for number in range(self._plan.partitions)])
-            while True:
-                for record in await consumer.poll(timeout_ms=1_000):
-                    now_ns = self._run.world.now_ns
-                    self._oracle.delivered(record.partition, record.offset, text_of(record.value), now_ns)
+        while not (self._are_accidents_over and next(numbers) >= TURNS_MIN):
+            yield self._plan.pause_ns_max
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -211,11 +154,7 @@ class Replication:
         await trio.sleep(QUIET_S)
         await self._accidents.wait_in_sync()
         self._check_agreement()
-        logs = await read_logs(self._cluster, TOPIC, self._plan.partitions, {})
-        for partition, log in logs.items():
-            for offset, text in log:
-                self._oracle.delivered(partition, offset, text, self._run.world.now_ns)
-            self._oracle.check_log(partition, log)
+        await self._load.check()
 
 
 def _below(batches: list[bytes], end: int) -> list[bytes]:
