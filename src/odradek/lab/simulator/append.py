@@ -20,7 +20,7 @@ from .cluster import Cluster
 from .oracle import Oracle
 from .promises import promises_of
 from .record_load import Load, RecordLoad
-from .runs import Run, Scenario
+from .runs import Run, Scenario, main_of
 from .seeds import WORKLOAD, is_chosen
 from .world import MILLISECOND, SECOND
 
@@ -149,15 +149,9 @@ class Append:
         await self._load.check()
 
 
-async def append(run: Run) -> None:
-    """Run the scenario."""
-    async with trio.open_nursery() as nursery:
-        await Append(run, nursery).run()
-
-
 APPEND: Final = Scenario(
     "append",
     "producers and a consumer, while their broker crashes and their network fails",
-    append,
+    main_of(Append),
     ("crashes with records on their way", "process crashes", "power losses, torn"),
 )

@@ -25,7 +25,7 @@ from .committing import commit
 from .compaction_oracle import CompactionOracle, ReadRecord, Write, WriteFate
 from .faults import EVENTS, OPERATIONS, operations_on
 from .reading import read_ends, read_records
-from .runs import Run, Scenario
+from .runs import Run, Scenario, main_of
 from .seeds import WORKLOAD, between, is_chosen
 from .world import MICROSECOND, MILLISECOND, SECOND
 
@@ -251,16 +251,10 @@ def _as_read(record: ConsumerRecord) -> ReadRecord:
     return ReadRecord(record.partition, record.offset, name.decode(), record.value is None)
 
 
-async def compaction(run: Run) -> None:
-    """Run the scenario."""
-    async with trio.open_nursery() as nursery:
-        await Compaction(run, nursery).run()
-
-
 COMPACTION: Final = Scenario(
     "compaction",
     "a compacted topic with tombstones and transactions, while its broker crashes, swaps of segments included",
-    compaction,
+    main_of(Compaction),
     (
         *(f"crashes with {mark} there" for mark in SWAP_MARKS),
         "keys found gone",

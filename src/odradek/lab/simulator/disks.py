@@ -15,7 +15,7 @@ from .disk_accidents import DiskAccidents
 from .promises import DISK_TABLE, DiskAccident, Promise
 from .reading import POLL_MS, POLLS_WITHOUT_RECORDS_MAX, text_of
 from .record_load import TOPIC
-from .runs import Run, Scenario
+from .runs import Scenario, main_of
 from .world import SimulationError
 
 
@@ -85,15 +85,9 @@ class Disks(Append):
             raise error
 
 
-async def disks(run: Run) -> None:
-    """Run the scenario."""
-    async with trio.open_nursery() as nursery:
-        await Disks(run, nursery).run()
-
-
 DISKS: Final = Scenario(
     "disks",
     "producers and a consumer, while their broker's disk fails, fills up, is slow and rots",
-    disks,
+    main_of(Disks),
     ("brokers that ended by a disk", "rot met at the end", *(f"disk: {each.value}" for each in DiskAccident)),
 )

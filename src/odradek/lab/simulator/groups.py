@@ -24,7 +24,7 @@ from .group_oracle import GroupOracle
 from .oracle import Oracle, PromiseBrokenError, Sent
 from .promises import promises_of
 from .reading import read_ends, read_logs
-from .runs import Run, Scenario
+from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
 from .world import MILLISECOND, SECOND
 
@@ -249,16 +249,10 @@ class Groups:
                     self._oracle.told(place.partition, 0 if found is None else found.offset, floor)
 
 
-async def groups(run: Run) -> None:
-    """Run the scenario."""
-    async with trio.open_nursery() as nursery:
-        await Groups(run, nursery).run()
-
-
 GROUPS: Final = Scenario(
     "groups",
     "members of a group come, go, die and are cut off, while their broker crashes and their network fails",
-    groups,
+    main_of(Groups),
     (
         "commits that were refused",
         "crashes with a commit on its way",

@@ -21,7 +21,7 @@ from .cluster_accidents import SETTINGS, ClusterAccidents
 from .oracle import Oracle, PromiseBrokenError
 from .promises import IN_SYNC
 from .record_load import TOPIC, Load, RecordLoad
-from .runs import Run, Scenario
+from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
 from .world import MILLISECOND, SECOND
 
@@ -161,15 +161,9 @@ def _below(batches: list[bytes], end: int) -> list[bytes]:
     return [batch for batch in batches if int.from_bytes(batch[:8]) < end]
 
 
-async def replication(run: Run) -> None:
-    """Run the scenario."""
-    async with trio.open_nursery() as nursery:
-        await Replication(run, nursery).run()
-
-
 REPLICATION: Final = Scenario(
     "replication",
     "three brokers: producers and a consumer, while brokers crash and lose each other",
-    replication,
+    main_of(Replication),
     ("process crashes", "power losses, torn", "cuts", "crashes of a leader", "agreements"),
 )

@@ -7,9 +7,10 @@ true. What it raises is what the seed found.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
+import trio
 
 from odradek.kernel.machine.system.machine import real_machine
 
@@ -65,6 +66,23 @@ class Run:
         for name in names:
             if not self.coverage.get(name):
                 raise NothingExercisedError(f"the run exercised no {name}")
+
+
+class Running(Protocol):
+    """One run of a scenario that keeps what it knows in an object."""
+
+    async def run(self) -> None:
+        """Let everything happen, then check."""
+
+
+def main_of(kind: Callable[[Run, trio.Nursery], Running]) -> Callable[[Run], Awaitable[None]]:
+    """Return the function of a scenario whose runs are objects: each is made with a nursery for its brokers."""
+
+    async def main(run: Run) -> None:
+        async with trio.open_nursery() as nursery:
+            await kind(run, nursery).run()
+
+    return main
 
 
 @attrs.frozen

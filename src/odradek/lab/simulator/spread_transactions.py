@@ -17,7 +17,7 @@ from odradek.client import NewTopic
 
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
-from .runs import Run, Scenario
+from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between
 from .transactions import TOPIC, Plan, TransactionLoad
 from .world import MILLISECOND, SECOND
@@ -95,16 +95,10 @@ class SpreadTransactions:
                 self._run.count(f"crashes of a coordinator, {metadata.state.name}")
 
 
-async def spread_transactions(run: Run) -> None:
-    """Run the scenario."""
-    async with trio.open_nursery() as nursery:
-        await SpreadTransactions(run, nursery).run()
-
-
 SPREAD_TRANSACTIONS: Final = Scenario(
     "spread_transactions",
     "three brokers: producers commit and abort, while brokers crash and lose each other",
-    spread_transactions,
+    main_of(SpreadTransactions),
     (
         "crashes with a transaction open",
         "process crashes",

@@ -21,7 +21,7 @@ from .accidents import Accidents
 from .cluster import Cluster
 from .committing import commit
 from .reading import read_logs, text_of
-from .runs import Run, Scenario
+from .runs import Run, Scenario, main_of
 from .seeds import WORKLOAD, between, is_chosen
 from .transaction_oracle import Fate, Transaction, TransactionOracle
 from .world import MICROSECOND, MILLISECOND, SECOND
@@ -201,15 +201,9 @@ class Transactions:
         await self._broker.stop()
 
 
-async def transactions(run: Run) -> None:
-    """Run the scenario."""
-    async with trio.open_nursery() as nursery:
-        await Transactions(run, nursery).run()
-
-
 TRANSACTIONS: Final = Scenario(
     "transactions",
     "producers commit and abort, while their broker crashes and their network fails",
-    transactions,
+    main_of(Transactions),
     ("crashes with a transaction open", "process crashes", "power losses, torn", "transactions, aborted"),
 )
