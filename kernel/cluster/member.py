@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from ..controller.snapshots import SnapshotSettings
 from ..errors import ConfigError, ErrorCode, KafkaError, UnansweredError, error_code
 from ..metadata.features import supported_ranges, unreadable_feature
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
@@ -304,8 +305,7 @@ def _observer_settings(config: BrokerConfig) -> ObserverSettings:
         fetch_bytes=config.get_int("controller.quorum.fetch.max.bytes"),
         snapshot_bytes=config.get_int("controller.quorum.fetch.snapshot.max.bytes"),
         timeout_ms=config.get_int("controller.quorum.request.timeout.ms"),
-        bytes_between=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
-        interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
+        snapshots=SnapshotSettings.configured(config),
     )
 
 

@@ -25,6 +25,7 @@ from ..wire.messages.api_59_fetch_snapshot import FetchSnapshotRequest, Partitio
 from ..wire.messages.api_59_fetch_snapshot import SnapshotId as WireSnapshotId
 
 if TYPE_CHECKING:
+    from ..controller.snapshots import SnapshotSettings
     from ..machine.clock import Clock
     from ..metadata.image import MetadataDelta, MetadataImage
     from ..metadata.image_listeners import MetadataListener
@@ -50,16 +51,14 @@ class ObserverSettings:
         fetch_bytes: `controller.quorum.fetch.max.bytes`.
         snapshot_bytes: `controller.quorum.fetch.snapshot.max.bytes`.
         timeout_ms: How long an answer may take beyond what is waited for.
-        bytes_between: `metadata.log.max.record.bytes.between.snapshots`.
-        interval_ms: `metadata.log.max.snapshot.interval.ms`.
+        snapshots: When the copy is written as one.
     """
 
     broker_id: int
     fetch_bytes: int
     snapshot_bytes: int
     timeout_ms: int
-    bytes_between: int
-    interval_ms: int
+    snapshots: SnapshotSettings
 
 
 class MetadataObserver:
@@ -245,9 +244,8 @@ class MetadataObserver:
         return part
 
     async def _snapshot_if_due(self) -> None:
-        settings, elapsed_ms = self._settings, self._clock.monotonic_ms() - self._snapshot_ms
-        is_old = 0 < settings.interval_ms <= elapsed_ms and self._copy.bytes_since_snapshot > 0
-        if is_old or self._copy.bytes_since_snapshot >= settings.bytes_between:
+        elapsed_ms = self._clock.monotonic_ms() - self._snapshot_ms
+        if self._settings.snapshots.is_due(self._copy.bytes_since_snapshot, elapsed_ms):
             self._snapshot_ms = self._clock.monotonic_ms()
             await self._copy.write_snapshot(self._clock.now_ms())
 

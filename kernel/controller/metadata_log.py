@@ -25,7 +25,6 @@ import math
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
-import attrs
 import trio
 
 from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from .brokers import Registration
     from .local_log import ReplicatedLog
     from .rules import ControllerRules, Steps
+    from .snapshots import SnapshotSettings
 
 R = TypeVar("R")
 
@@ -74,19 +74,6 @@ STEPS_PER_SLICE: Final = 50
 
 They take ten microseconds to a hundred.
 """
-
-
-@attrs.frozen
-class SnapshotSettings:
-    """When a snapshot is written: `metadata.log.max.record.bytes.between.snapshots` and `...snapshot.interval.ms`.
-
-    Attributes:
-        bytes_between: Record bytes appended since the last one, > 0.
-        interval_ms: Time since the last one, if anything was appended; 0 for never.
-    """
-
-    bytes_between: int = 20 << 20
-    interval_ms: int = 3_600_000
 
 
 class _Submission(Generic[R]):
@@ -431,11 +418,7 @@ class MetadataLog:
 
     async def _snapshot_if_due(self) -> None:
         elapsed_ms = self._clock.monotonic_ms() - self._snapshot_ms
-        interval_ms = self._settings.interval_ms
-        is_due = self._bytes_since_snapshot >= self._settings.bytes_between or (
-            0 < interval_ms <= elapsed_ms and self._bytes_since_snapshot > 0
-        )
-        if is_due and self._store is not None:
+        if self._store is not None and self._settings.is_due(self._bytes_since_snapshot, elapsed_ms):
             await self.write_snapshot()
 
     async def write_snapshot(self) -> None:

@@ -16,8 +16,8 @@ from ..machine.threads import Workers
 from ..plugin_system.manager import choose_offer
 from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, NO_EPOCH, TopicIdPartition
 from .local_log import LocalLog
-from .metadata_log import MetadataLog, SnapshotSettings
-from .snapshots import newest_snapshot_end, newest_snapshot_epoch
+from .metadata_log import MetadataLog
+from .snapshots import SnapshotSettings, newest_snapshot_end, newest_snapshot_epoch
 from .volatile_log import VolatileLog
 
 if TYPE_CHECKING:
@@ -115,10 +115,7 @@ def _metadata_log(
         files=machine.files,
         cluster_id=cluster_id,
         worker=Workers(machine.threads, 1),
-        snapshots=SnapshotSettings(
-            bytes_between=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
-            interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
-        ),
+        snapshots=SnapshotSettings.configured(config),
     )
     metadata.load()
     return metadata

@@ -16,6 +16,8 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import attrs
+
 from ..errors import CorruptionError, StorageError
 from ..machine.files import READ, disk_error, read_file, replace_file
 from ..metadata.image import MetadataImage
@@ -29,6 +31,7 @@ from ..types import NO_EPOCH
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..config.broker import BrokerConfig
     from ..machine.files import Files
 
 log = logging.getLogger(__name__)
@@ -50,6 +53,31 @@ class SnapshotId(NamedTuple):
     def file_name(self) -> str:
         """The name of its file."""
         return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+
+
+@attrs.frozen
+class SnapshotSettings:
+    """When a snapshot is written: `metadata.log.max.record.bytes.between.snapshots` and `...snapshot.interval.ms`.
+
+    Attributes:
+        bytes_between: Record bytes appended since the last one, > 0.
+        interval_ms: Time since the last one, if anything was appended; 0 for never.
+    """
+
+    bytes_between: int = 20 << 20
+    interval_ms: int = 3_600_000
+
+    @classmethod
+    def configured(cls, config: BrokerConfig) -> SnapshotSettings:
+        """Return those of a node, whether it writes the metadata log or keeps a copy of it."""
+        return cls(
+            bytes_between=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+            interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
+        )
+
+    def is_due(self, bytes_since: int, elapsed_ms: int) -> bool:
+        """Return whether a snapshot is to be written so many bytes and milliseconds after the last one."""
+        return bytes_since >= self.bytes_between or (0 < self.interval_ms <= elapsed_ms and bytes_since > 0)
 
 
 def newest_snapshot_end(directory: Path, files: Files) -> int:

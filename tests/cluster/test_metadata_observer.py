@@ -10,6 +10,7 @@ import trio
 from odradek.kernel.cluster.metadata_copy import MetadataCopy
 from odradek.kernel.cluster.metadata_observer import MetadataObserver, ObserverSettings
 from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.controller.snapshots import SnapshotSettings
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.system.threads import SystemThreads
@@ -31,7 +32,11 @@ CLUSTER_ID = "Odradek-cluster-000001"
 FORMAT = FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID)
 CONFIG = ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="a")
 SETTINGS = ObserverSettings(
-    broker_id=2, fetch_bytes=1000, snapshot_bytes=1000, timeout_ms=1000, bytes_between=1 << 20, interval_ms=0
+    broker_id=2,
+    fetch_bytes=1000,
+    snapshot_bytes=1000,
+    timeout_ms=1000,
+    snapshots=SnapshotSettings(bytes_between=1 << 20, interval_ms=0),
 )
 
 

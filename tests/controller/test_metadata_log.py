@@ -16,8 +16,14 @@ from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.controller.local_log import LocalLog
-from odradek.kernel.controller.metadata_log import STEPS_PER_SLICE, MetadataLog, SnapshotSettings
-from odradek.kernel.controller.snapshots import SnapshotId, SnapshotStore, newest_snapshot_end, newest_snapshot_epoch
+from odradek.kernel.controller.metadata_log import STEPS_PER_SLICE, MetadataLog
+from odradek.kernel.controller.snapshots import (
+    SnapshotId,
+    SnapshotSettings,
+    SnapshotStore,
+    newest_snapshot_end,
+    newest_snapshot_epoch,
+)
 from odradek.kernel.errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
