@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...errors import ErrorCode, KafkaError
 from ...wire.messages.api_60_describe_cluster import DescribeClusterBroker, DescribeClusterResponse
-from ..handlers.api_60_describe_cluster import BROKERS, CONTROLLERS
+from ..handlers.api_60_describe_cluster import CONTROLLERS, check_endpoint_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...contracts.api_handler import Answer, RequestContext
+    from ...errors import ErrorCode
     from ...metadata.image import MetadataImage
     from ...wire.messages.api_60_describe_cluster import DescribeClusterRequest
 
@@ -42,13 +42,7 @@ class DescribeControllersHandler:
         Raises:
             KafkaError: Brokers are asked for, which their own listeners tell.
         """
-        if request.endpoint_type == BROKERS:
-            raise KafkaError(
-                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-                "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER",
-            )
-        if request.endpoint_type != CONTROLLERS:
-            raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+        check_endpoint_type(request, CONTROLLERS)
         return DescribeClusterResponse(
             endpoint_type=CONTROLLERS,
             cluster_id=self._image().cluster_id,

@@ -21,6 +21,24 @@ if TYPE_CHECKING:
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
+_ENDPOINTS: Final = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
+
+
+def check_endpoint_type(request: DescribeClusterRequest, here: int) -> None:
+    """See that a request wants to know of the kind of nodes whose listener it came by.
+
+    Raises:
+        KafkaError: MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE.
+    """
+    wanted = request.endpoint_type
+    if wanted not in _ENDPOINTS:
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {wanted}")
+    if wanted != here:
+        raise KafkaError(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            f"The request was sent to an endpoint of type {_ENDPOINTS[here]}, but we wanted an endpoint of type "
+            f"{_ENDPOINTS[wanted]}",
+        )
 
 
 class DescribeClusterHandler:
@@ -40,13 +58,7 @@ class DescribeClusterHandler:
 
     def handle(self, request: DescribeClusterRequest, context: RequestContext) -> Answer:
         """Answer at once."""
-        if request.endpoint_type == CONTROLLERS:
-            raise KafkaError(
-                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-                "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
-            )
-        if request.endpoint_type != BROKERS:
-            raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+        check_endpoint_type(request, BROKERS)
         image = self._image()
         brokers = []
         for broker in image.brokers.values():
