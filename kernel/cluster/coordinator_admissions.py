@@ -11,7 +11,6 @@ An answer that does not come is NETWORK_EXCEPTION, which callers turn into what 
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -24,9 +23,10 @@ from ..wire.messages.api_24_add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from .peer_batches import PeerBatches
+from .peer_batches import PeerBatches, take_distinct
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..contracts.api_handler import Answer, RequestContext
@@ -63,11 +63,7 @@ class AddingPartitions:
 
     def take(self, queue: deque[Question]) -> list[Question]:
         """Take questions off the front, until a transactional id comes again."""
-        taken: dict[str, Question] = {}
-        while queue and len(taken) < TRANSACTIONS_MAX and queue[0].admission.transactional_id not in taken:
-            question = queue.popleft()
-            taken[question.admission.transactional_id] = question
-        return list(taken.values())
+        return take_distinct(queue, lambda question: question.admission.transactional_id, TRANSACTIONS_MAX)
 
     def request(self, items: Sequence[Question]) -> AddPartitionsToTxnRequest:
         """Return the request: to verify, or to add where a transaction may grow by producing."""

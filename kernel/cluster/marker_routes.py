@@ -14,7 +14,6 @@ so by a later record of the same metadata log. Another broker that does not know
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -28,9 +27,10 @@ from ..wire.messages.api_27_write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from .coordinator_admissions import by_topic
-from .peer_batches import PeerBatches
+from .peer_batches import PeerBatches, take_distinct
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable, Mapping, Sequence
 
     from ..contracts.transactions import MarkerWriter, TransactionMarker
@@ -57,11 +57,7 @@ class WritingMarkers:
 
     def take(self, queue: deque[Sending]) -> list[Sending]:
         """Take markers off the front, until one of the same producer comes again: answers go by producers."""
-        taken: dict[int, Sending] = {}
-        while queue and len(taken) < MARKERS_MAX and queue[0].marker.producer_id not in taken:
-            sending = queue.popleft()
-            taken[sending.marker.producer_id] = sending
-        return list(taken.values())
+        return take_distinct(queue, lambda sending: sending.marker.producer_id, MARKERS_MAX)
 
     def request(self, items: Sequence[Sending]) -> WriteTxnMarkersRequest:
         """Return the request."""
