@@ -10,6 +10,7 @@ import trio
 
 from odradek.client.admin import Admin
 from odradek.kernel.metadata.image import MetadataImage
+from odradek.kernel.peers.settings import ConnectionSettings
 from odradek.lab.simulator.cluster import PORT, BrokerHost, Cluster
 from odradek.lab.simulator.running import run_in_world
 from odradek.lab.simulator.seeds import Seeds
@@ -18,6 +19,14 @@ from odradek.lab.simulator.world import SECOND, World
 T = TypeVar("T")
 
 LIMIT_S = 600
+CONNECTION = ConnectionSettings(
+    bootstrap=(),
+    client_id="asker",
+    request_timeout_ms=30_000,
+    retry_backoff_ms=100,
+    send_buffer_bytes=-1,
+    receive_buffer_bytes=-1,
+)
 
 
 @asynccontextmanager

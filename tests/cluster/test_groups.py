@@ -10,7 +10,6 @@ from odradek.kernel.contracts.coordinator_keys import coordinator_partition
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.peers.connection import open_connection
-from odradek.kernel.peers.settings import ConnectionSettings
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest
 from odradek.kernel.wire.messages.api_11_join_group import (
@@ -25,7 +24,7 @@ from odradek.kernel.wire.messages.api_45_alter_partition_reassignments import (
 )
 from odradek.lab.simulator.cluster import PORT, BrokerHost, Cluster
 
-from .simulated import admin, image_of, in_cluster, until
+from .simulated import CONNECTION, admin, image_of, in_cluster, until
 
 SETTINGS = {
     "broker.session.timeout.ms": "9000",
@@ -35,14 +34,6 @@ SETTINGS = {
 }
 PARTITIONS = 6
 OFFSETS = "__consumer_offsets"
-CONNECTION = ConnectionSettings(
-    bootstrap=(),
-    client_id="joiner",
-    request_timeout_ms=30_000,
-    retry_backoff_ms=100,
-    send_buffer_bytes=-1,
-    receive_buffer_bytes=-1,
-)
 
 
 class Rebalances(RebalanceListener):

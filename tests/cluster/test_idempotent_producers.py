@@ -10,7 +10,6 @@ import trio
 
 from odradek.client import NewTopic
 from odradek.kernel.peers.connection import open_connection
-from odradek.kernel.peers.settings import ConnectionSettings
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
 from odradek.kernel.wire.messages.api_45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -20,20 +19,12 @@ from odradek.kernel.wire.messages.api_45_alter_partition_reassignments import (
 from odradek.lab.simulator.cluster import PORT, Cluster
 from odradek.lab.simulator.reading import read_logs
 
-from .simulated import admin, image_of, in_cluster, until
+from .simulated import CONNECTION, admin, image_of, in_cluster, until
 
 SETTINGS = {"broker.session.timeout.ms": "9000", "default.replication.factor": "3", "min.insync.replicas": "2"}
 RECORDS = 300
 BLOCK = 1000
 Change: TypeAlias = Callable[[Cluster, int], Awaitable[None]]
-CONNECTION = ConnectionSettings(
-    bootstrap=(),
-    client_id="asker",
-    request_timeout_ms=30_000,
-    retry_backoff_ms=100,
-    send_buffer_bytes=-1,
-    receive_buffer_bytes=-1,
-)
 
 
 def leader_of(cluster: Cluster) -> int:

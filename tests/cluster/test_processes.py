@@ -8,9 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -61,16 +60,13 @@ class Served:
         _out, err = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, err.decode()
 
+    def __enter__(self) -> Self:
+        return self
 
-@contextlib.contextmanager
-def served(data_dir: Path) -> Iterator[Served]:
-    brokers = Served(data_dir)
-    try:
-        yield brokers
-    finally:
-        if brokers.process.poll() is None:
-            brokers.process.kill()
-            brokers.process.communicate()
+    def __exit__(self, *_error: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
 
 
 def create(address: str, topic: str, replication_factor: int) -> None:
@@ -80,7 +76,7 @@ def create(address: str, topic: str, replication_factor: int) -> None:
 
 
 def test_three_brokers_are_a_cluster_for_a_real_client(tmp_path: Path) -> None:
-    with served(tmp_path) as brokers:
+    with Served(tmp_path) as brokers:
         for number, address in enumerate(brokers.addresses, start=1):
             create(address, f"topic-{number}", 3)
         create(brokers.addresses[2], "alone", 1)
@@ -105,7 +101,7 @@ def test_three_brokers_are_a_cluster_for_a_real_client(tmp_path: Path) -> None:
 
 
 def test_the_cluster_is_described_and_one_that_is_killed_is_fenced_and_started_again(tmp_path: Path) -> None:
-    with served(tmp_path) as brokers:
+    with Served(tmp_path) as brokers:
         whole = brokers.describe()
         third = max(brokers.children())
         os.kill(third, signal.SIGSTOP)  # so that nothing is started again before it was seen
@@ -123,7 +119,7 @@ def test_the_cluster_is_described_and_one_that_is_killed_is_fenced_and_started_a
 
 
 def test_brokers_end_when_the_process_that_started_them_is_gone(tmp_path: Path) -> None:
-    with served(tmp_path) as brokers:
+    with Served(tmp_path) as brokers:
         children = brokers.children()
         brokers.process.kill()
         until(lambda: not any(is_alive(pid) for pid in children))

@@ -151,20 +151,9 @@ def test_the_checker_finds(found: list[tuple[int, int]], what: str) -> None:
         check([found], TOLD)
 
 
-@contextmanager
-def faulty(data_dir: Path) -> Iterator[Faulty]:
-    brokers = Faulty(data_dir)
-    try:
-        yield brokers
-    finally:
-        if brokers.process.poll() is None:
-            brokers.process.kill()
-            brokers.process.communicate()
-
-
 @pytest.mark.parametrize("rounds", [1, pytest.param(ROUNDS_OF_THE_SOAK, marks=pytest.mark.sweep, id="soak")])
 def test_what_a_real_client_was_told_is_there_once_whoever_is_killed_or_stopped(tmp_path: Path, rounds: int) -> None:
-    with faulty(tmp_path) as brokers:
+    with Faulty(tmp_path) as brokers:
         client = AdminClient({"bootstrap.servers": brokers.bootstrap})
         topic = NewTopic(TOPIC, len(REPLICAS), replica_assignment=REPLICAS, config={"min.insync.replicas": "2"})
         client.create_topics([topic])[TOPIC].result(timeout=PATIENCE_S)
