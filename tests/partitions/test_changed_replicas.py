@@ -8,15 +8,13 @@ import pytest
 import trio
 
 from odradek.kernel.contracts.storage import LogConfig
-from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.changed_replicas import ChangedReplicas, Look
-from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.replicas import Replicas
 from odradek.kernel.partitions.upkeep import Upkeep
 
 from .hosted import Hosted
-from .test_upkeep import SETTINGS
+from .test_upkeep import upkeep_of
 
 PARTITIONS = 3
 
@@ -71,15 +69,7 @@ def work_once(hosted: Hosted, upkeep: Upkeep) -> None:
 
 
 def test_upkeep_looks_at_what_was_written_and_at_nothing_else(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
-    upkeep = Upkeep(
-        replicas=hosted.replicas,
-        lifecycle=hosted.lifecycle,
-        writes=hosted.writes,
-        flushes=FlushService(hosted.writes, SystemThreads()),
-        clock=hosted.clock,
-        threads=SystemThreads(),
-        settings=SETTINGS,
-    )
+    upkeep, _flushes = upkeep_of(hosted)
     seen: list[int] = []
     real = Replicas.is_served
 
@@ -103,15 +93,7 @@ def test_a_high_watermark_that_is_behind_is_kept_when_it_has_risen(tmp_path: Pat
     hosted.open("t", log_config=LogConfig(flush_messages=1))
     replica = hosted.produce("t", 0)
     assert replica.high_watermark == 0, "it waits for its flush"
-    upkeep = Upkeep(
-        replicas=hosted.replicas,
-        lifecycle=hosted.lifecycle,
-        writes=hosted.writes,
-        flushes=FlushService(hosted.writes, SystemThreads()),
-        clock=hosted.clock,
-        threads=SystemThreads(),
-        settings=SETTINGS,
-    )
+    upkeep, _flushes = upkeep_of(hosted)
     trio.run(upkeep.checkpoint)
     replica.log.flush()
     hosted.writes.note_flushed(replica, replica.log, None)

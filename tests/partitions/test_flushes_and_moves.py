@@ -11,7 +11,7 @@ import trio.testing
 
 from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.contracts.disk_work import DiskWork
-from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
+from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.machine.files import OsFiles
@@ -21,12 +21,12 @@ from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.replica import Replica
-from odradek.kernel.partitions.upkeep import Upkeep, UpkeepSettings
 from odradek.kernel.wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 from odradek.plugins.storage_segment.moving import MoveWork, SwapWork
 from tests.waiting import until_async
 
 from .hosted import Hosted, unlimited
+from .test_upkeep import upkeep_of
 
 FLUSHED = LogConfig(flush_messages=1)
 
@@ -404,23 +404,6 @@ def test_a_new_log_takes_no_records_that_lie_where_it_is_to_be(hosted: Hosted) -
 # -------------------------------------------------------------------------------------------------------------- upkeep
 
 
-def upkeep(hosted: Hosted) -> Upkeep:
-    return Upkeep(
-        replicas=hosted.replicas,
-        lifecycle=hosted.lifecycle,
-        writes=hosted.writes,
-        flushes=FlushService(hosted.writes, SystemThreads()),
-        clock=hosted.clock,
-        threads=SystemThreads(),
-        settings=UpkeepSettings(
-            checkpoint_interval_ms=5_000,
-            snapshot_interval_ms=60_000,
-            producer_expiration_interval_ms=600_000,
-            flush_check_interval_ms=NO_LIMIT,
-        ),
-    )
-
-
 def test_a_snapshot_of_a_deleted_topic_is_not_its_namesakes(hosted: Hosted, files: HeldFiles) -> None:
     hosted.open("t")
     hosted.produce("t", 0, 3)
@@ -428,7 +411,7 @@ def test_a_snapshot_of_a_deleted_topic_is_not_its_namesakes(hosted: Hosted, file
     async def main() -> None:
         files.hold("fsync")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(upkeep(hosted).keep_producers)
+            nursery.start_soon(upkeep_of(hosted)[0].keep_producers)
             await files.wait_held()
             run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 1))
             hosted.open("t")
@@ -449,14 +432,14 @@ def test_a_checkpoint_under_way_sees_nothing_of_what_comes_and_goes(hosted: Host
     async def main() -> None:
         files.hold("fsync")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(upkeep(hosted).checkpoint)
+            nursery.start_soon(upkeep_of(hosted)[0].checkpoint)
             await files.wait_held()
             hosted.open("new", 5)
             for index in range(5):
                 hosted.produce("new", 0, partition=index)
             run_at_once(hosted.lifecycle.delete_topic_in_steps("old", 3))
             files.may_go_on.set()
-        await upkeep(hosted).checkpoint()
+        await upkeep_of(hosted)[0].checkpoint()
 
     trio.run(main)
     texts = [(Path(path) / "recovery-point-offset-checkpoint").read_text() for path in hosted.dirs]
