@@ -168,6 +168,7 @@ class IsrElection:
 
     def step(self, event: ElectionInput) -> None:
         """See `Election.step`; messages of peers change nothing."""
+        high_watermark = self.high_watermark
         if isinstance(event, MetadataChanged):
             self._min_isr = event.min_insync_replicas
             if event.state.partition_epoch >= self._partition_epoch:
@@ -176,9 +177,10 @@ class IsrElection:
                 self._recount()
         elif isinstance(event, IsrChangeEnded):
             self._end_change(event)
+        self._tell_committed(high_watermark)
 
     def _take(self, state: PartitionState) -> None:
-        before = (self.role, self.leader_epoch, self.high_watermark)
+        before = (self.role, self.leader_epoch)
         is_new_epoch = state.leader_epoch != self.leader_epoch
         if is_new_epoch or state.partition_epoch > self._partition_epoch:
             self._asked = None
@@ -220,16 +222,18 @@ class IsrElection:
         if self._has_enough:
             self._count()
 
-    def _gather(self, before: tuple[Role, int, int], leader_id: int) -> None:
-        role, leader_epoch, high_watermark = before
+    def _gather(self, before: tuple[Role, int], leader_id: int) -> None:
         pending = self._ready or Ready()
-        if (self.role, self.leader_epoch) != (role, leader_epoch) or pending.role is not None:
+        if (self.role, self.leader_epoch) != before or pending.role is not None:
             pending = attrs.evolve(pending, role=self.role, leader_id=leader_id, leader_epoch=self.leader_epoch)
-        if self.high_watermark != high_watermark:
-            pending = attrs.evolve(pending, high_watermark=self.high_watermark)
         if pending.isr_change is not None and self._asked is None:
             pending = attrs.evolve(pending, isr_change=None)  # overtaken before it was asked
         self._ready = None if pending == Ready() else pending
+
+    def _tell_committed(self, high_watermark_before: int) -> None:
+        """Have the replica told of a high watermark that an input or time has moved."""
+        if self.high_watermark != high_watermark_before:
+            self._ready = attrs.evolve(self._ready or Ready(), high_watermark=self.high_watermark)
 
     # ----------------------------------------------------------------------------------------------- the in-sync set
 
@@ -248,8 +252,7 @@ class IsrElection:
                 self._ask(stays)
         if self._has_enough:
             self._count()
-            if self.high_watermark != high_watermark:
-                self._ready = attrs.evolve(self._ready or Ready(), high_watermark=self.high_watermark)
+        self._tell_committed(high_watermark)
 
     def _keeps_up(self, broker_id: int) -> bool:
         follower = self._followers.get(broker_id)
@@ -274,7 +277,6 @@ class IsrElection:
     def _end_change(self, ended: IsrChangeEnded) -> None:
         if ended.change != self._asked or ended.error in _METADATA_WILL_TELL:
             return  # the metadata was faster, or will tell
-        high_watermark = self.high_watermark
         if ended.error is ErrorCode.NONE:
             if ended.leader_epoch != self.leader_epoch or ended.partition_epoch < self._partition_epoch:
                 return
@@ -285,8 +287,6 @@ class IsrElection:
         else:
             self._ready = attrs.evolve(self._ready or Ready(), isr_change=self._asked)
         self._recount()
-        if self.high_watermark != high_watermark:
-            self._ready = attrs.evolve(self._ready or Ready(), high_watermark=self.high_watermark)
 
     # ------------------------------------------------------------------------------------------------------ effects
 

@@ -1,9 +1,12 @@
 """The in-sync set election keeps the contract, and what is its own."""
 
-from odradek.kernel.api import ElectionFactory, ElectionReason, MetadataChanged, PartitionState
+import attrs
+
+from odradek.kernel.api import ElectionFactory, ElectionReason, IsrChangeEnded, MetadataChanged, PartitionState
 from odradek.plugins import election_isr
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.testing.contracts.election import ElectionContract
+from odradek.testing.contracts.election_base import LAG_MS
 
 THREE = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2, 3))
 
@@ -43,6 +46,21 @@ class TestIsrElection(ElectionContract):
         assert ready is not None
 
         assert (ready.role, ready.high_watermark) == (stale.role, 5)
+
+    def test_settings_that_come_with_older_metadata_commit_and_tell_it(self) -> None:
+        election = self.leading(THREE, min_isr=3)
+        election.local_append(5)
+        self.fetch(election, 2, 5)
+        election.tick(0)
+        self.fetch(election, 2, 5, now_ms=LAG_MS + 1)
+        election.tick(LAG_MS + 1)
+        (change,) = self.asked(election)
+        election.step(IsrChangeEnded(change, isr=(1, 2), leader_epoch=0, partition_epoch=2))
+        told_before = self.drain(election)
+        election.step(MetadataChanged(attrs.evolve(THREE, partition_epoch=1), 2))
+        told = [ready.high_watermark for ready in self.drain(election)]
+
+        assert (told_before, election.high_watermark, told) == ([], 5, [5])
 
     def test_a_leader_that_lives_and_is_in_sync_stays(self) -> None:
         state = PartitionState(leader=2, leader_epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2))

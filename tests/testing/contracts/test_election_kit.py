@@ -313,7 +313,7 @@ class ForgetsWhatIsCommitted(Broken):
 class TellsTheWrongLeader(Broken):
     expected = ("test_a_follower_is_told_whom_to_follow",)
 
-    def _gather(self, before: tuple[Role, int, int], leader_id: int) -> None:
+    def _gather(self, before: tuple[Role, int], leader_id: int) -> None:
         del leader_id
         super()._gather(before, self._broker_id)
 
