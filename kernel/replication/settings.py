@@ -15,12 +15,11 @@ class FetcherSettings:
     """How followers fetch.
 
     Attributes:
-        fetchers_count: How many connections go to each leader.
+        fetchers_count: How many fetchers ask each leader, each over a connection of its own.
         partition_bytes_max: How much of one partition an answer brings, but for a first batch.
         response_bytes_max: How much an answer brings.
         bytes_min: How much a leader waits for.
         wait_ms_max: How long it waits.
-        backoff_ms_max: How long a fetcher pauses at most after what failed.
         timeout_ms: How long an answer may take.
     """
 
@@ -29,7 +28,6 @@ class FetcherSettings:
     response_bytes_max: int
     bytes_min: int
     wait_ms_max: int
-    backoff_ms_max: int
     timeout_ms: int
 
     @classmethod
@@ -41,6 +39,5 @@ class FetcherSettings:
             response_bytes_max=config.get_int("replica.fetch.response.max.bytes"),
             bytes_min=config.get_int("replica.fetch.min.bytes"),
             wait_ms_max=config.get_int("replica.fetch.wait.max.ms"),
-            backoff_ms_max=config.get_int("replica.fetch.backoff.ms"),
             timeout_ms=config.get_int("replica.socket.timeout.ms"),
         )

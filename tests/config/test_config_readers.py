@@ -49,7 +49,7 @@ ACTS_OF_BROKER = {
     ),
     "controller.quorum.voters": ("kernel/config/roles.py", "config.get_list(VOTERS)"),
     "num.replica.fetchers": ("kernel/replication/settings.py", 'get_int("num.replica.fetchers")'),
-    "replica.fetch.backoff.ms": ("kernel/replication/settings.py", 'get_int("replica.fetch.backoff.ms")'),
+    "replica.fetch.backoff.ms": ("kernel/replication/replication.py", 'get_int("replica.fetch.backoff.ms")'),
     "replica.fetch.max.bytes": ("kernel/replication/settings.py", 'get_int("replica.fetch.max.bytes")'),
     "replica.fetch.min.bytes": ("kernel/replication/settings.py", 'get_int("replica.fetch.min.bytes")'),
     "replica.fetch.response.max.bytes": (

@@ -64,7 +64,6 @@ SETTINGS = FetcherSettings(
     response_bytes_max=10 << 20,
     bytes_min=1,
     wait_ms_max=500,
-    backoff_ms_max=1000,
     timeout_ms=30_000,
 )
 
