@@ -25,6 +25,7 @@ from ..contracts.api_handler import PENDING
 from ..contracts.pieces import ListPieces
 from ..errors import ErrorCode, KafkaError
 from ..machine.turnstile import take_turn
+from ..partitions.staged_writes import FIRST_BATCHES_MAX
 from .long_requests import PieceContext
 from .produce_messages import merge_doubled
 
@@ -43,8 +44,6 @@ FIRST_VERSION_WITH_IDS: Final = 13
 AT_ONCE_MAX: Final = 100
 """How many partitions a request may have to be staged in the turn in which it came."""
 PARTITIONS_PER_SLICE: Final = 50
-FIRST_BATCHES_MAX: Final = 20
-"""How many logs may have to be made in one turn: ten milliseconds."""
 STAGING_S_MAX: Final = 30.0
 """How long staging may take where nobody waits for it any more, as the client or the broker goes."""
 

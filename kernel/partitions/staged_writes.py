@@ -9,7 +9,7 @@ Owned by the reactor's task, as the replicas are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog
     from .replica import Replica
     from .replicas import Replicas
+
+FIRST_BATCHES_MAX: Final = 20
+"""How many logs may have to be made in one turn, as by their first batches: up to ten milliseconds (decision 0028)."""
 
 
 class StagedWrites:

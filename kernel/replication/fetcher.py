@@ -22,6 +22,7 @@ from ..errors import KafkaError, StorageError
 from ..machine.threads import Workers
 from ..machine.turnstile import take_turn
 from ..partitions.following import note_leader, rebuild_after_cut
+from ..partitions.staged_writes import FIRST_BATCHES_MAX
 from ..peers.errors import ClientError
 from ..peers.fetch_session_handler import FetchSessionHandler
 from ..types import TopicPartition
@@ -51,8 +52,6 @@ log = logging.getLogger(__name__)
 
 BYTES_BETWEEN_TURNS: Final = 256 * 1024
 """After so many bytes of an answer others get their turn."""
-FIRST_BATCHES_MAX: Final = 20
-"""How many logs may have to be made in one turn: that takes up to ten milliseconds (decision 0028)."""
 IDLE_WAIT_MS: Final = 1000
 """How long is waited where everything that is followed is offline."""
 

@@ -18,7 +18,8 @@ import trio
 from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.contracts.coordinator import CoordinatorResult
 from odradek.kernel.contracts.pieces import ListPieces
-from odradek.kernel.dispatch.wide_produce import AT_ONCE_MAX, FIRST_BATCHES_MAX
+from odradek.kernel.dispatch.wide_produce import AT_ONCE_MAX
+from odradek.kernel.partitions.staged_writes import FIRST_BATCHES_MAX
 from odradek.kernel.types import ZERO_ID
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request

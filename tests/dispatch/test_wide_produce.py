@@ -9,8 +9,9 @@ import trio
 import trio.testing
 
 from odradek.kernel.contracts.transactions import Admission
-from odradek.kernel.dispatch.wide_produce import AT_ONCE_MAX, FIRST_BATCHES_MAX, PARTITIONS_PER_SLICE
+from odradek.kernel.dispatch.wide_produce import AT_ONCE_MAX, PARTITIONS_PER_SLICE
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.partitions.staged_writes import FIRST_BATCHES_MAX
 from odradek.kernel.wire.messages.api_00_produce import ProduceResponse
 
 from .house import House, batch, produce_parts, produce_request

@@ -18,9 +18,9 @@ from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.partitions.staged_writes import FIRST_BATCHES_MAX
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.replication.fetcher import FIRST_BATCHES_MAX
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_01_fetch import FetchRequest
 from tests.controller.controller_requests import create_partitions
