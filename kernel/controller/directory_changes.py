@@ -15,7 +15,7 @@ import attrs
 from ..contracts.coordinator import CoordinatorResult
 from ..contracts.election import ElectionReason
 from ..errors import ErrorCode
-from ..metadata.image import UNASSIGNED_DIRECTORY
+from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
 from ..metadata.record_makers import broker_record, partition_record
 from ..wire.messages.api_73_assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
@@ -25,7 +25,7 @@ from ..wire.messages.api_73_assign_replicas_to_dirs import (
 )
 from .brokers import find_broker
 from .partition_changes import directories_gone
-from .partition_states import NO_LEADER, elected_state, on_working_directories, rules_of, with_epochs
+from .partition_states import elected_state, on_working_directories, rules_of, with_epochs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Sequence

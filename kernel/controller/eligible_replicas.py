@@ -15,10 +15,10 @@ import attrs
 from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
 from ..metadata.image import ResourceType
+from ..metadata.partition_counts import MIN_INSYNC_REPLICAS
 from ..metadata.record_makers import changed_partition_record
 from ..metadata.records import ConfigRecord
 from .partition_states import (
-    MIN_INSYNC_REPLICAS,
     UNCLEAN_ELECTION,
     has_eligible_replicas,
     next_state,

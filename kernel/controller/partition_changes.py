@@ -16,6 +16,7 @@ from ..contracts.coordinator import CoordinatorResult
 from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
 from ..metadata.election_answers import elections_failed
+from ..metadata.image import NO_LEADER
 from ..metadata.record_makers import changed_partition_record
 from ..wire.messages.api_43_elect_leaders import (
     ElectLeadersRequest,
@@ -24,7 +25,6 @@ from ..wire.messages.api_43_elect_leaders import (
     ReplicaElectionResult,
 )
 from .partition_states import (
-    NO_LEADER,
     elected_state,
     next_state,
     on_working_directories,

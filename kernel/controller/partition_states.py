@@ -18,7 +18,8 @@ import attrs
 
 from ..contracts.election import ElectionReason
 from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
-from ..metadata.image import UNASSIGNED_DIRECTORY
+from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
+from ..metadata.partition_counts import MIN_INSYNC_REPLICAS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from ..contracts.election import ElectionFactory, PartitionState
     from ..metadata.image import BrokerImage, MetadataImage, TopicImage
 
-NO_LEADER: Final = -1
-
-MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 

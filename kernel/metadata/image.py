@@ -27,6 +27,9 @@ NOTHING: Final[Mapping[str, str]] = {}
 UNASSIGNED_DIRECTORY: Final = ZERO_ID
 """The directory of a replica that has not said yet where it keeps its log (KIP-858)."""
 
+NO_LEADER: Final = -1
+"""The leader of a partition that nobody leads."""
+
 
 class ResourceType(IntEnum):
     """What configs are set on, by Kafka's numbers (`ConfigResource.Type`)."""

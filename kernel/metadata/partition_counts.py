@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .image import MetadataImage, ResourceType
+from .image import NO_LEADER, MetadataImage, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..contracts.election import PartitionState
     from .image import MetadataDelta, TopicImage
 
-NO_LEADER: Final = -1
 PARTITIONS_PER_STEP: Final = 50
 """They take a microsecond each."""
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"

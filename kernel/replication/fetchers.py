@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from ..metadata.image import NO_LEADER
 from .fetch_planning import fetcher_number
 from .fetcher import Fetcher
 
@@ -51,7 +52,7 @@ class Fetchers:
         for fetcher in self._fetchers.values():  # few; what they follow is kept nowhere else
             fetcher.forget(where)
         replica = self._parts.replicas.find(where.topic, where.partition)
-        if replica is None or replica.is_leader or replica.leader_id in (-1, self._broker_id):
+        if replica is None or replica.is_leader or replica.leader_id in (NO_LEADER, self._broker_id):
             return
         number = fetcher_number(where, self._parts.settings().fetchers_count)
         key = (replica.leader_id, number)

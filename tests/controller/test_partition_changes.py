@@ -8,9 +8,10 @@ import attrs
 import pytest
 
 from odradek.kernel.api import ElectionReason, PartitionState
-from odradek.kernel.controller.partition_states import NO_LEADER, elect, with_epochs
+from odradek.kernel.controller.partition_states import elect, with_epochs
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.metadata.election_answers import elections_failed
+from odradek.kernel.metadata.image import NO_LEADER
 from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest, TopicPartitions
 
 STATE = PartitionState(leader=1, leader_epoch=4, partition_epoch=7, replicas=(1, 2), isr=(1, 2))
