@@ -46,6 +46,12 @@ TLS_LISTENERS: Final = "PLAINTEXT://127.0.0.1:0,SSL://localhost:0"
 """The listeners of a broker with TLS that is not told others."""
 
 
+def settings_text(settings: Mapping[str, object] | None) -> dict[str, str]:
+    """Return a test's settings as a configuration file would have them."""
+    given = (settings or {}).items()
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given}
+
+
 class RunningBroker(BrokerFaults, BrokerHelpers):
     """A broker that serves, with what a test may do to it. One thread at a time may use it.
 
@@ -357,8 +363,7 @@ def running_broker(
         certificates = make_certificates(Path(folder)) if tls else None
         if certificates is not None:
             chosen.update(certificates.broker_settings)
-        for key, value in (settings or {}).items():
-            chosen[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        chosen.update(settings_text(settings))
         directory = data_dir or Path(folder, "data")
 
         def read_options(more: Mapping[str, str]) -> BrokerOptions:

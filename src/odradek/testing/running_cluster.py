@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .broker_helpers import BrokerHelpers
-from .running_broker import TEST_SETTINGS, RunningBroker
+from .running_broker import TEST_SETTINGS, RunningBroker, settings_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -208,9 +208,7 @@ def running_cluster(
 
     .. versionadded:: 0.1
     """
-    chosen = {
-        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (settings or {}).items()
-    }
+    chosen = settings_text(settings)
     if of_each := sorted(OF_EACH & chosen.keys()):
         raise ValueError(f"running_cluster: {', '.join(of_each)}: each broker of a cluster has its own")
     if brokers < 1:
