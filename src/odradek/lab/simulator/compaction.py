@@ -17,14 +17,13 @@ import trio
 
 from odradek.client.errors import TransactionAbortableError
 from odradek.kernel.peers.errors import ClientError
-from odradek.kernel.types import TopicPartition
 
 from .accidents import Accidents
 from .cluster import Cluster
 from .committing import commit
 from .compaction_oracle import CompactionOracle, ReadRecord, Write, WriteFate
 from .faults import EVENTS, OPERATIONS, operations_on
-from .reading import read_ends, read_records
+from .reading import read_ends, read_on, read_records
 from .runs import Run, Scenario, main_of
 from .seeds import WORKLOAD, between, is_chosen
 from .world import MICROSECOND, MILLISECOND, SECOND
@@ -209,12 +208,11 @@ class Compaction:
     # -- readers -----------------------------------------------------------------------------------------------------
 
     async def _tail(self) -> None:
-        settings = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "request.timeout.ms": 5_000}
-        async with self._cluster.consumer("tail", settings) as consumer:
-            consumer.assign([TopicPartition(TOPIC, number) for number in range(self._plan.partitions)])
-            while True:
-                for record in await consumer.poll(timeout_ms=1_000):
-                    self._oracle.delivered(_as_read(record))
+        settings = {"isolation.level": "read_committed"}
+        await read_on(self._cluster, "tail", TOPIC, self._plan.partitions, settings, self._delivered)
+
+    def _delivered(self, record: ConsumerRecord) -> None:
+        self._oracle.delivered(_as_read(record))
 
     async def _read_again_and_again(self) -> None:
         source = self._run.world.seeds.stream(WORKLOAD, "reader")

@@ -1,15 +1,15 @@
-"""Shell: reading a topic from its beginning to its end, when nothing happens to it any more."""
+"""Shell: reading a topic from its beginning: on and on, or to its end when nothing happens to it any more."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from odradek.kernel.types import TopicPartition
 
 from .world import SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.client.fetched_records import ConsumerRecord
 
@@ -17,6 +17,35 @@ if TYPE_CHECKING:
 
 POLL_MS: Final = 1_000
 POLLS_WITHOUT_RECORDS_MAX: Final = 60
+
+
+async def read_on(
+    cluster: Cluster,
+    reader: str,
+    topic: str,
+    partitions_count: int,
+    settings: Mapping[str, object],
+    on_record: Callable[[ConsumerRecord], object],
+) -> NoReturn:
+    """Read every partition from its beginning on, until cancelled.
+
+    Args:
+        cluster: Where.
+        reader: Who reads: the name of a host.
+        topic: Which.
+        partitions_count: How many it has.
+        settings: The consumer's, besides where to begin and how long to wait for an answer.
+        on_record: Given each record.
+
+    Raises:
+        ClientError: A poll failed.
+    """
+    common = {"auto.offset.reset": "earliest", "request.timeout.ms": 5_000}
+    async with cluster.consumer(reader, {**common, **settings}) as consumer:
+        consumer.assign([TopicPartition(topic, number) for number in range(partitions_count)])
+        while True:
+            for record in await consumer.poll(timeout_ms=POLL_MS):
+                on_record(record)
 
 
 async def read_records(

@@ -9,10 +9,9 @@ import attrs
 import trio
 
 from odradek.kernel.peers.errors import ClientError
-from odradek.kernel.types import TopicPartition
 
 from .oracle import PromiseBrokenError, Sent
-from .reading import read_logs, text_of
+from .reading import read_logs, read_on, text_of
 from .seeds import WORKLOAD, between
 from .world import MICROSECOND, SECOND
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from odradek.client.delivery import OnDelivery, RecordMetadata
+    from odradek.client.fetched_records import ConsumerRecord
     from odradek.client.producer import Producer
 
     from .cluster import Cluster
@@ -128,13 +128,11 @@ class RecordLoad:
 
     async def consume(self) -> None:
         """Read on, and check what comes."""
-        settings = {"auto.offset.reset": "earliest", "group.id": None, "request.timeout.ms": 5_000}
-        async with self._cluster.consumer("consumer-1", settings) as consumer:
-            consumer.assign([TopicPartition(TOPIC, number) for number in range(self._load.partitions)])
-            while True:
-                for record in await consumer.poll(timeout_ms=1_000):
-                    now_ns = self._run.world.now_ns
-                    self._oracle.delivered(record.partition, record.offset, text_of(record.value), now_ns)
+        settings = {"group.id": None}
+        await read_on(self._cluster, "consumer-1", TOPIC, self._load.partitions, settings, self._delivered)
+
+    def _delivered(self, record: ConsumerRecord) -> None:
+        self._oracle.delivered(record.partition, record.offset, text_of(record.value), self._run.world.now_ns)
 
     async def check(self) -> None:
         """Read everything from the beginning, and check it; everything is whole, and nothing underway."""

@@ -15,12 +15,11 @@ import trio
 
 from odradek.client.errors import TransactionAbortableError
 from odradek.kernel.peers.errors import ClientError
-from odradek.kernel.types import TopicPartition
 
 from .accidents import Accidents
 from .cluster import Cluster
 from .committing import commit
-from .reading import read_logs, text_of
+from .reading import read_logs, read_on, text_of
 from .runs import Run, Scenario, main_of
 from .seeds import WORKLOAD, between, is_chosen
 from .transaction_oracle import Fate, Transaction, TransactionOracle
@@ -30,10 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
+    from odradek.client.fetched_records import ConsumerRecord
     from odradek.client.producer import Producer
     from odradek.testing.faults import PowerLoss
 
 TOPIC: Final = "records"
+COMMITTED: Final = {"isolation.level": "read_committed"}
 TRANSACTIONS_MIN: Final = 10
 """How many transactions each producer has at least."""
 QUIET_S: Final = 120
@@ -95,8 +96,7 @@ class TransactionLoad:
 
     async def check(self) -> None:
         """Read everything, and hold it against what was told; count what happened."""
-        committed = {"isolation.level": "read_committed"}
-        self._oracle.check(await read_logs(self._cluster, TOPIC, self._plan.partitions, committed))
+        self._oracle.check(await read_logs(self._cluster, TOPIC, self._plan.partitions, COMMITTED))
         for fate, count in self._oracle.counts.items():
             self._run.count(f"transactions, {fate.value}", count)
         self._run.count("delivered", self._oracle.delivered_count)
@@ -153,12 +153,10 @@ class TransactionLoad:
 
     async def consume(self) -> None:
         """Read on, until cancelled."""
-        settings = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "request.timeout.ms": 5_000}
-        async with self._cluster.consumer("consumer-1", settings) as consumer:
-            consumer.assign([TopicPartition(TOPIC, number) for number in range(self._plan.partitions)])
-            while True:
-                for record in await consumer.poll(timeout_ms=1_000):
-                    self._oracle.delivered(record.partition, record.offset, text_of(record.value))
+        await read_on(self._cluster, "consumer-1", TOPIC, self._plan.partitions, COMMITTED, self._delivered)
+
+    def _delivered(self, record: ConsumerRecord) -> None:
+        self._oracle.delivered(record.partition, record.offset, text_of(record.value))
 
 
 class Transactions:
