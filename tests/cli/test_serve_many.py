@@ -84,3 +84,14 @@ def test_who_may_do_better_next_time_says_why_it_ended_and_is_started_again(
 def test_a_controller_that_does_not_answer_is_no_wrong_usage() -> None:
     assert report(UnansweredError("no controller answered")) == EXIT_FAILED
     assert report(ConfigError("no number")) == EXIT_USAGE
+
+
+@pytest.mark.parametrize("key", ["advertised.listeners", "metadata.log.dir"])
+def test_what_a_file_says_alike_of_brokers_that_need_it_apart_is_refused(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"{key}=PLAINTEXT://127.0.0.1:29092\n")
+    command = ["serve", "--brokers", "2", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path), "--config", str(file)]
+    done = subprocess.run([sys.executable, "-m", "odradek", *command], capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == EXIT_USAGE
+    assert f"{file}, line 1: {key} would be the same for all brokers" in done.stderr

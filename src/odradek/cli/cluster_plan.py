@@ -17,6 +17,8 @@ from odradek.kernel.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.kernel.config.broker import BrokerConfig
+
 DEFAULT_LISTEN: Final = "127.0.0.1:9092"
 BROKERS_MAX: Final = 64
 OF_EACH: Final = frozenset(
@@ -27,6 +29,8 @@ OF_EACH: Final = frozenset(
     }
 )
 """Keys whose values differ between the brokers of a cluster, or bind them together."""
+NEVER_ALIKE: Final = ("advertised.listeners", "metadata.log.dir")
+"""Keys of `OF_EACH` that the plan leaves to their defaults: what a file says of them would be said of all brokers."""
 COUNTED: Final = "odradek.http.listener"
 """A key whose port is counted up from broker to broker."""
 
@@ -71,6 +75,21 @@ def plan_brokers(
         BrokerPlan(number, (*_own(number, host, ports), *_counted(options, number)), data_dir / str(number))
         for number in range(1, count + 1)
     ]
+
+
+def check_read(config: BrokerConfig) -> None:
+    """Refuse what a file or the environment says of all brokers alike, though each needs its own.
+
+    Args:
+        config: As one of the brokers has it.
+
+    Raises:
+        ConfigError: One of `NEVER_ALIKE` is set.
+    """
+    for key in NEVER_ALIKE:
+        if config.is_set(key):
+            hint = "leave it out, or start each broker by an `odradek serve` of its own"
+            raise ConfigError(f"{key} would be the same for all brokers", where=config.where(key), hint=hint)
 
 
 def _own(number: int, host: str, ports: Sequence[int]) -> list[str]:

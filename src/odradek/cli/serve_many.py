@@ -25,7 +25,7 @@ from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.clock import SystemClock
 
 from . import innermost, report
-from .cluster_plan import plan_brokers
+from .cluster_plan import check_read, plan_brokers
 from .options import EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -222,6 +222,7 @@ def run_many(
             free_port=lambda host: _free_port(host, held),
         )
     children = [Child(each.node_id, read_options(each.options, Path(each.data_dir))) for each in plans]
+    check_read(children[0].options.config)
     gc.freeze()  # pages that no collection touches stay shared
     return Fleet(children, serve, clock=SystemClock()).run(stop_signals)
 
