@@ -3,8 +3,8 @@
 import os
 import socket
 import struct
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -557,21 +557,33 @@ def test_frames_that_hold_what_the_others_wait_for_are_all_answered(serve: Any, 
     trio.run(main)
 
 
+LARGE = b"e" + bytes(600_000)
+
+
+@asynccontextmanager
+async def one_holds_memory_another_waits(serve: Any, loop_kind: LoopKind) -> AsyncIterator[tuple[Any, Any, Any, Any]]:
+    """A third of `LARGE` came from a holder; who waits has no room to send it. Gives server, loop, holder, waiting."""
+    async with (
+        serve(loop_kind, request_memory_bytes=700_000) as serving,
+        await serving.connect() as holder,
+        await serving.connect() as waiting,
+        trio.open_nursery() as nursery,
+    ):
+        await holder.send_all(framed(LARGE)[:200_000])
+        await serving.until(lambda: serving.server.statistics().block_bytes > 600_000)
+        nursery.start_soon(waiting.send_all, framed(LARGE))
+        (loop,) = {endpoint.loop for endpoint in serving.server._loop.endpoints.values()}
+        await serving.until(lambda: bool(loop._waiting_for_memory))
+        yield serving, loop, holder, waiting
+
+
 def test_who_waits_for_memory_is_not_taken_for_one_that_stalls(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
-        body = b"e" + bytes(600_000)
         async with (
-            serve(loop_kind, request_memory_bytes=700_000) as serving,
-            await serving.connect() as holder,
-            await serving.connect() as waiting,
+            one_holds_memory_another_waits(serve, loop_kind) as (serving, loop, holder, waiting),
             await serving.connect() as silent,
-            trio.open_nursery() as nursery,
         ):
-            await holder.send_all(framed(body)[:200_000])
-            await serving.until(lambda: serving.server.statistics().block_bytes > 600_000)
-            nursery.start_soon(waiting.send_all, framed(body))
-            await silent.send_all(framed(body)[:1000])
-            (loop,) = {endpoint.loop for endpoint in serving.server._loop.endpoints.values()}
+            await silent.send_all(framed(LARGE)[:1000])
             await serving.until(lambda: len(loop._waiting_for_memory) == 2)
             _, *others = loop.endpoints.values()
             await serving.until(others[0].has_unread)
@@ -581,50 +593,28 @@ def test_who_waits_for_memory_is_not_taken_for_one_that_stalls(serve: Any, loop_
 
             (closed,) = serving.service.closed
             assert closed.client_port == silent.socket.getsockname()[1]
-            await holder.send_all(framed(body)[200_000:])
-            assert await serving.answer(holder) == body
-            assert await serving.answer(waiting) == body
+            await holder.send_all(framed(LARGE)[200_000:])
+            assert await serving.answer(holder) == LARGE
+            assert await serving.answer(waiting) == LARGE
 
     trio.run(main)
 
 
 def test_who_stalls_gives_its_room_to_who_waits(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
-        body = b"e" + bytes(600_000)
-        async with (
-            serve(loop_kind, request_memory_bytes=700_000) as serving,
-            await serving.connect() as idle,
-            await serving.connect() as busy,
-            trio.open_nursery() as nursery,
-        ):
-            await idle.send_all(framed(body)[:200_000])
-            await serving.until(lambda: serving.server.statistics().block_bytes > 600_000)
-            nursery.start_soon(busy.send_all, framed(body))
-            (loop,) = {endpoint.loop for endpoint in serving.server._loop.endpoints.values()}
-            await serving.until(lambda: bool(loop._waiting_for_memory))
+        async with one_holds_memory_another_waits(serve, loop_kind) as (serving, loop, idle, busy):
             loop.sweep(loop.clock.monotonic_ms() + IDLE_LENDER_MS)
 
-            assert await serving.answer(busy) == body
-            await idle.send_all(framed(body)[200_000:])
-            assert await serving.answer(idle) == body
+            assert await serving.answer(busy) == LARGE
+            await idle.send_all(framed(LARGE)[200_000:])
+            assert await serving.answer(idle) == LARGE
 
     trio.run(main)
 
 
 def test_who_creeps_gives_its_room_to_who_waits(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
-        body = b"e" + bytes(600_000)
-        async with (
-            serve(loop_kind, request_memory_bytes=700_000) as serving,
-            await serving.connect() as creeping,
-            await serving.connect() as busy,
-            trio.open_nursery() as nursery,
-        ):
-            await creeping.send_all(framed(body)[:200_000])
-            await serving.until(lambda: serving.server.statistics().block_bytes > 600_000)
-            nursery.start_soon(busy.send_all, framed(body))
-            (loop,) = {endpoint.loop for endpoint in serving.server._loop.endpoints.values()}
-            await serving.until(lambda: bool(loop._waiting_for_memory))
+        async with one_holds_memory_another_waits(serve, loop_kind) as (serving, loop, creeping, busy):
             (waiting,) = loop._waiting_for_memory
             begun_ms = loop.clock.monotonic_ms()
             for now_ms in range(begun_ms, begun_ms + PACE_WINDOW_MS + 1, 1000):
@@ -634,15 +624,15 @@ def test_who_creeps_gives_its_room_to_who_waits(serve: Any, loop_kind: LoopKind)
                     endpoint.last_active_ms = now_ms
                 loop.sweep(now_ms)
 
-            assert await serving.answer(busy) == body
-            await creeping.send_all(framed(body)[200_000:])
-            assert await serving.answer(creeping) == body
+            assert await serving.answer(busy) == LARGE
+            await creeping.send_all(framed(LARGE)[200_000:])
+            assert await serving.answer(creeping) == LARGE
 
     trio.run(main)
 
 
 def test_who_stalls_after_most_of_a_frame_takes_no_memory_beyond_the_limit(serve: Any, loop_kind: LoopKind) -> None:
-    limit_bytes, body = 700_000, b"e" + bytes(600_000)
+    limit_bytes, body = 700_000, LARGE
 
     async def send(client: trio.SocketStream, data: bytes) -> None:
         with suppress(trio.BrokenResourceError):
