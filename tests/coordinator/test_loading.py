@@ -19,6 +19,7 @@ from odradek.kernel.records.batch import CRC_POSITION, MAGIC_POSITION, compute_c
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.testing.faults import FaultyFiles, PowerLoss
+from tests.one_object import patch_one
 
 from .hosting import TOPIC, World
 
@@ -264,7 +265,7 @@ def test_a_log_of_which_nothing_can_be_read_is_served_from_its_end(
         raise CorruptionError("no batches")
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(world.replica().log), "read", broken)
+        patch_one(patched, world.replica().log, "read", broken)
         world.reload()
 
     assert "skipped offsets 0 to 4: no batches" in caplog.text
@@ -305,7 +306,7 @@ def test_a_log_that_fails_takes_its_partition_offline(monkeypatch: pytest.Monkey
     def broken(*_arguments: object, **_options: object) -> None:
         raise StorageError("the disk is gone")
 
-    monkeypatch.setattr(type(world.replica().log), "read", broken)
+    patch_one(monkeypatch, world.replica().log, "read", broken)
     place = world.runtime.places[0]
     place.leave()
     place.check()

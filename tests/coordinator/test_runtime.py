@@ -13,6 +13,7 @@ from odradek.kernel.errors import ErrorCode, KafkaError, PluginError, StorageErr
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.records.batch import HEADER_SIZE, BatchHeader, iterate_batches
 from odradek.testing.shard_harness import RecordingWaiter
+from tests.one_object import patch_one
 
 from .hosting import RULES, TOPIC, World
 from .toy import Added, CounterCoordinator, CounterShard, Result
@@ -306,7 +307,7 @@ def test_a_disk_that_fails_takes_the_coordinator_with_it(monkeypatch: pytest.Mon
     def fail(*_arguments: object) -> None:
         raise StorageError("no space")
 
-    monkeypatch.setattr(type(world.replica().log), "write_pending", fail)
+    patch_one(monkeypatch, world.replica().log, "write_pending", fail)
     world.turn()
 
     assert waiter.error_code == ErrorCode.NOT_COORDINATOR

@@ -28,6 +28,7 @@ from odradek.kernel.partitions.transaction_index import TRANSACTION_INDEX_KIND
 from odradek.kernel.records.batch import CorruptRecordsError, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
+from tests.one_object import patch_one
 from tests.waiting import until_async
 
 from .hosted import Hosted
@@ -261,7 +262,7 @@ def test_a_log_that_cannot_be_read_again_is_offline_and_says_why(
     def fail(*_: object) -> Iterator[memoryview]:
         raise StorageError("its disk")
 
-    monkeypatch.setattr(type(cut_replica.log), "batches", fail)
+    patch_one(monkeypatch, cut_replica.log, "batches", fail)
     rebuild(hosted, cut_replica)
 
     assert (cut_replica.offline_reason, cut_replica.is_paused) == ("its disk", False)
@@ -302,7 +303,7 @@ def test_a_move_to_another_log_directory_waits_until_producers_are_known(hosted:
 def test_producers_are_read_again_without_a_look_at_all_segments_times(
     hosted: Hosted, cut_replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(cut_replica.log), "segments", lambda _: pytest.fail("all headers of the log were read"))
+    patch_one(monkeypatch, cut_replica.log, "segments", lambda: pytest.fail("all headers of the log were read"))
     rebuild(hosted, cut_replica)
 
     assert (cut_replica.offline_reason, len(cut_replica.producers)) == (None, BATCHES_COUNT - 1)
@@ -310,7 +311,7 @@ def test_producers_are_read_again_without_a_look_at_all_segments_times(
 
 def test_a_log_without_producers_is_not_read_again(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     take(replica, batch(0), batch(1), batch(2))
-    monkeypatch.setattr(type(replica.log), "batches", lambda *_: pytest.fail("it was read"))
+    patch_one(monkeypatch, replica.log, "batches", lambda *_: pytest.fail("it was read"))
 
     assert (truncate(replica, 2), replica.offline_reason, replica.log.log_end_offset) == (True, None, 2)
 

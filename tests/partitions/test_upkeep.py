@@ -28,6 +28,7 @@ from odradek.kernel.wire.messages.api_21_delete_records import (
     DeleteRecordsTopic,
 )
 from tests.dispatch.deleting import deleting_handler
+from tests.one_object import patch_one
 
 from .hosted import Hosted
 
@@ -118,25 +119,13 @@ def test_producers_that_cannot_be_kept_are_told_and_hurt_nobody(
     def fail(*_: object) -> None:
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(type(failing.log), "begin_sidecar", _first_of(failing, fail))
+    patch_one(monkeypatch, failing.log, "begin_sidecar", fail)
     do(hosted, lambda upkeep: upkeep.keep_producers)
 
     assert failing.snapshot_offset != 1
     assert sound.snapshot_offset == 1
     assert "producers of t-0" in caplog.text
     assert "the disk is full" in caplog.text
-
-
-def _first_of(replica: Replica, fail: Callable[..., None]) -> Callable[..., object]:
-    """Return a method that fails for one replica's log and works for all others."""
-    method = type(replica.log).begin_sidecar
-
-    def begin(self: object, *arguments: object) -> object:
-        if self is replica.log:
-            fail()
-        return method(self, *arguments)  # type: ignore[arg-type] # whatever the method takes
-
-    return begin
 
 
 def test_a_producer_that_was_silent_for_too_long_is_forgotten(hosted: Hosted) -> None:
