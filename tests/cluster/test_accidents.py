@@ -12,7 +12,7 @@ from odradek.kernel.peers.errors import ClientError
 from odradek.lab.simulator.cluster import Cluster
 from odradek.testing.faults import PowerLoss
 
-from .simulated import admin, fenced_in, image_of, in_cluster, until
+from .simulated import fenced_in, image_of, in_cluster, until
 
 GATE_SEEDS = range(1, 4)
 
@@ -58,7 +58,7 @@ class Accidents:
             number += 1
             name = f"topic-{number}"
             try:
-                async with admin(self.cluster, self.random.randrange(1, 4)) as client:
+                async with self.cluster.admin("admin") as client:
                     await client.create_topic(NewTopic(name, 2, 1))
             except (ClientError, OSError):
                 continue
