@@ -60,20 +60,20 @@ class PassingTime:
         try:
             left_s = duration_ms / 1000
             shortest_s = left_s / STEPS_MAX
-            await self._rest(STEP_CALM, STEP_ROUNDS_MAX)
+            await self.rest(STEP_CALM, STEP_ROUNDS_MAX)
             while left_s > 0:
                 due_s = trio.lowlevel.current_statistics().seconds_to_next_deadline
                 step_s = min(left_s, max(due_s, shortest_s))
                 self._clock.advance(step_s)
                 self._presence.keep(network)
                 left_s -= step_s
-                await self._rest(STEP_CALM, STEP_ROUNDS_MAX)
-            await self._rest(END_CALM, END_ROUNDS_MAX)
+                await self.rest(STEP_CALM, STEP_ROUNDS_MAX)
+            await self.rest(END_CALM, END_ROUNDS_MAX)
         finally:
             self._presence.hear_all()
 
-    async def _rest(self, calm: int, rounds_max: int) -> None:
-        """Wait until there is nothing to do so often in succession."""
+    async def rest(self, calm: int, rounds_max: int) -> None:
+        """Wait until there is nothing to do so often in succession. If cancelled, it has waited for less."""
         quiet = 0
         for _ in range(rounds_max):
             with trio.move_on_after(WAIT_S_MAX):

@@ -132,6 +132,11 @@ class Presence:
 
     # --------------------------------------------------------------------------------------------- who is to be silent
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The client ids, member ids and ids of static members that were ever here."""
+        return frozenset(self._names)
+
     def silence(self, names: Collection[str]) -> None:
         """Hear nothing of some clients until `hear_all`.
 
@@ -141,10 +146,7 @@ class Presence:
         Raises:
             ValueError: Nobody of this name was ever here.
         """
-        for name in names:
-            if name not in self._names:
-                known = ", ".join(sorted(filter(None, self._names))) or "nobody"
-                raise ValueError(f"advance: no client or member is called {name!r}; here were {known}")
+        check_names(names, self._names)
         self._silent = frozenset(names)
 
     def hear_all(self) -> None:
@@ -178,6 +180,18 @@ class Presence:
                 keep_members = getattr(shard, "keep_members", None)
                 if keep_members is not None:
                     keep_members(members)
+
+
+def check_names(names: Collection[str], known: Collection[str]) -> None:
+    """Do nothing if all these names are known.
+
+    Raises:
+        ValueError: One is not; says which are.
+    """
+    for name in names:
+        if name not in known:
+            here = ", ".join(sorted(filter(None, known))) or "nobody"
+            raise ValueError(f"advance: no client or member is called {name!r}; here were {here}")
 
 
 def _instance_id(body: Any) -> str | None:

@@ -5,9 +5,9 @@
 | `odradek_broker` | a broker that all tests of the session share: let each use topics of its own | the session |
 | `odradek_tls_broker` | the same with a listener `SSL`, and `certificates` for its clients | the session |
 | `fresh_odradek_broker` | an empty broker, to be stopped, killed and made to fail | one test |
-| `odradek_cluster` | three brokers of one cluster, to be stopped, killed and paused | one test |
+| `odradek_cluster` | three brokers of one cluster, to be stopped, killed, paused and cut off | one test |
 | `odradek_settings` | override it to give all of them other settings | the session |
-| `odradek_virtual_time` | override it with True, and single brokers have a time that can be advanced | the session |
+| `odradek_virtual_time` | override it with True, and brokers have a time that can be advanced | the session |
 
 All let nobody wait for further members of a new group (`running_broker.TEST_SETTINGS`).
 
@@ -69,9 +69,9 @@ def fresh_odradek_broker(odradek_settings: dict[str, object], odradek_virtual_ti
 
 
 @pytest.fixture
-def odradek_cluster(odradek_settings: dict[str, object]) -> Iterator[RunningCluster]:
+def odradek_cluster(odradek_settings: dict[str, object], odradek_virtual_time: bool) -> Iterator[RunningCluster]:
     """Run three empty brokers of one cluster for one test."""
     from .running_cluster import running_cluster
 
-    with running_cluster(odradek_settings) as cluster:
+    with running_cluster(odradek_settings, virtual_time=odradek_virtual_time) as cluster:
         yield cluster

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from odradek.kernel.machine.files import Files
     from odradek.kernel.machine.machine import Machine
 
+    from .advanced_clock import AdvancedClock
     from .certificates import Certificates
+    from .cut_network import CutNetwork
     from .killable_files import KillableFiles
-    from .virtual_time import VirtualTime
+    from .virtual_time import SharedTime, VirtualTime
 
 __all__ = ["TEST_SETTINGS", "BrokerDiedError", "RunningBroker", "running_broker"]
 
@@ -72,6 +74,8 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         certificates: Certificates | None,
         *,
         is_time_virtual: bool = False,
+        clock: AdvancedClock | None = None,
+        network: CutNetwork | None = None,
     ) -> None:
         """Make a broker that `start` starts.
 
@@ -81,6 +85,8 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
             files: What it keeps goes through them; by default the machine's own, which can be killed.
             certificates: Those of its listeners with TLS.
             is_time_virtual: Whether `advance` can let time pass.
+            clock: By which its time passes, if that of others does, too; then it passes for all of them at once.
+            network: By which it is reached, and can be cut off; None for the machine's own.
         """
         super().__init__()
         self.data_dir = data_dir
@@ -88,6 +94,8 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         self._files = files
         self._certificates = certificates
         self._is_time_virtual = is_time_virtual
+        self._clock = clock
+        self._network = network
         self._time: VirtualTime | None = None
         self._killable: KillableFiles | None = None
         self._addresses: dict[str, str] = {}
@@ -179,6 +187,8 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         files = self._files or KillableFiles(is_flushed=not self._is_time_virtual)
         self._killable = files if isinstance(files, KillableFiles) else None
         machine = attrs.evolve(real_machine(), files=files)
+        if self._network is not None:
+            machine = attrs.evolve(machine, network=self._network)
         if self._is_time_virtual:
             thread = self._in_virtual_time(options, machine)
         else:
@@ -194,7 +204,7 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
 
         from .virtual_time import VirtualTime
 
-        time = self._time = self._time or VirtualTime(machine)
+        time = self._time = self._time or VirtualTime(machine, self._clock)
 
         def attach(parts: BrokerParts) -> None:
             time.attach(parts)
@@ -252,7 +262,39 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         """Let it go on after `pause`; nothing happens otherwise."""
         self._running("resume").resume()
 
+    def isolate(self) -> None:
+        """Cut it off: until `heal` nothing reaches it, and nothing leaves it. It may be stopped.
+
+        Raises:
+            ValueError: It is a single broker, or this system has no epoll.
+        """
+        if self._network is None:
+            raise ValueError("isolate: only brokers of `running_cluster` are cut off, where the system has epoll")
+        self._on_its_thread(self._network.cut)
+
+    def heal(self) -> None:
+        """Connect it again after `isolate`; nothing happens otherwise."""
+        if self._network is not None and self._network.is_cut:
+            self._on_its_thread(self._network.heal)
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether it is cut off."""
+        return self._network is not None and self._network.is_cut
+
+    def _on_its_thread(self, function: Callable[[], None]) -> None:
+        if self._thread is None:
+            function()
+        else:
+            self._running("isolate, heal").call(function)
+
     # --------------------------------------------------------------------------------------------------------- time
+
+    def share_time(self) -> SharedTime | None:
+        """Return its part in a time that passes for several brokers; None while it is stopped or paused."""
+        if self._thread is None or self._thread.is_paused or self._time is None:
+            return None
+        return self._time.share(self._running("advance"))
 
     def now_ms(self) -> int:
         """Return the broker's wall clock, in milliseconds since the Unix epoch: for the timestamps of records."""
@@ -278,6 +320,8 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
             ConfigError: The text is no duration.
             BrokerDiedError: The broker ended by itself.
         """
+        if self._clock is not None:
+            raise ValueError("advance: brokers of a cluster have one time; advance the cluster")
         if not self._is_time_virtual:
             raise ValueError(
                 "advance: time is real here; start the broker by `running_broker(virtual_time=True)`, or override the "

@@ -22,9 +22,13 @@ from .broker_helpers import BrokerHelpers
 from .running_broker import TEST_SETTINGS, RunningBroker, settings_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import timedelta
 
     from odradek.kernel.broker import BrokerOptions
+
+    from .advanced_clock import AdvancedClock
+    from .cut_network import CutNetwork
 
 __all__ = ["RunningCluster", "running_cluster"]
 
@@ -38,13 +42,20 @@ OF_EACH: Final = frozenset(
     }
 )
 """What each node has for itself, or binds them together."""
+SESSION_MS: Final = "9000"
+MORE_THAN_A_SESSION_MS: Final = 2_000
+"""So much later than its session ends, the controller has looked, and fenced whoever was not heard of."""
+UNHURRIED: Final = dict.fromkeys(
+    ("request.timeout.ms", "replica.socket.timeout.ms", "controller.quorum.request.timeout.ms"), str(2**31 - 1)
+)
+"""Where time is virtual a long poll of one broker at another may last a day: no step ends its connection."""
 
 
 class RunningCluster(BrokerHelpers):
     """Brokers that serve together, with what a test may do to them. One thread at a time may use it.
 
-    Life: all serve from the beginning of `running_cluster`'s block; each may be stopped, killed, paused and started as
-    often as you like; the block's end stops all.
+    Life: all serve from the beginning of `running_cluster`'s block; each may be stopped, killed, paused, cut off and
+    started as often as you like; the block's end stops all.
 
     Attributes:
         brokers: The brokers by their ids, 1 and up: their faults and connections as a
@@ -53,21 +64,26 @@ class RunningCluster(BrokerHelpers):
     .. versionadded:: 0.1
     """
 
-    def __init__(self, data_dir: Path, settings: Mapping[str, str], count: int) -> None:
+    def __init__(
+        self, data_dir: Path, settings: Mapping[str, str], count: int, *, is_time_virtual: bool = False
+    ) -> None:
         """Make one that `start_all` starts.
 
         Args:
             data_dir: Each node has a directory in it.
             settings: For all brokers.
             count: How many brokers, >= 1.
+            is_time_virtual: Whether `advance` can let time pass.
         """
         self._data_dir = data_dir
+        self._clock = _new_clock() if is_time_virtual else None
         replicas = str(min(REPLICAS, count))
         self._settings_of_all = {
             **TEST_SETTINGS,
             "default.replication.factor": replicas,
             "min.insync.replicas": str(min(2, count)),
             "controller.listener.names": "CONTROLLER",
+            **(UNHURRIED if is_time_virtual else {}),
             **settings,
         }
         self._controller = self._node(
@@ -102,7 +118,16 @@ class RunningCluster(BrokerHelpers):
                 data_dir=directory,
             )
 
-        return RunningBroker(directory, read_options, None, None)
+        network = _new_network() if node_id != CONTROLLER_ID else None
+        return RunningBroker(
+            directory,
+            read_options,
+            None,
+            None,
+            is_time_virtual=self._clock is not None,
+            clock=self._clock,
+            network=network,
+        )
 
     # ---------------------------------------------------------------------------------------------------- addresses
 
@@ -113,8 +138,8 @@ class RunningCluster(BrokerHelpers):
 
     @property
     def bootstrap(self) -> str:
-        """The same under the name that a `RunningBroker` has for it."""
-        return self.bootstrap_servers
+        """`HOST:PORT` of every broker that is not cut off: where the helpers ask."""
+        return ",".join(broker.bootstrap for broker in self.brokers.values() if not broker.is_isolated)
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """Return the id of the broker that leads a partition by what the controller has decided; -1 for none.
@@ -137,11 +162,23 @@ class RunningCluster(BrokerHelpers):
             list(threads.map(RunningBroker.start, self.brokers.values()))
 
     def start(self, node_id: int) -> None:
-        """Start a broker again, on the same port with the same data; see `RunningBroker.start`."""
+        """Start a broker again, on the same port with the same data; see `RunningBroker.start`.
+
+        Raises:
+            ValueError: It is cut off: it would wait for its controller in vain.
+        """
+        if self._one(node_id).is_isolated:
+            raise ValueError(f"start: broker {node_id} is cut off; heal the cluster first")
         self._one(node_id).start()
 
     def stop(self, node_id: int) -> None:
-        """Stop a broker as SIGTERM does: what it leads moves to others first; see `RunningBroker.stop`."""
+        """Stop a broker as SIGTERM does: what it leads moves to others first; see `RunningBroker.stop`.
+
+        Raises:
+            ValueError: It is cut off: it would wait for its controller in vain.
+        """
+        if self._one(node_id).is_isolated:
+            raise ValueError(f"stop: broker {node_id} is cut off; heal the cluster first, or kill it")
         self._one(node_id).stop()
 
     def kill(self, node_id: int) -> None:
@@ -159,11 +196,71 @@ class RunningCluster(BrokerHelpers):
         """Let a broker go on after `pause`."""
         self._one(node_id).resume()
 
+    def isolate(self, node_id: int) -> None:
+        """Cut a broker off, as by a pulled cable: from the other brokers, from the controller and from all clients.
+
+        Clients are cut off, too, for a test's are where the rest of the cluster is: one that still reached the broker
+        would stand on its side of the cut. Nobody is refused and no connection ends, not even by `kill`, until `heal`.
+        The broker goes on by itself. After `broker.session.timeout.ms` the controller gives what it leads to others.
+
+        Raises:
+            ValueError: There is no such broker; or this system has no epoll.
+        """
+        self._one(node_id).isolate()
+
+    def heal(self) -> None:
+        """Connect again whoever is cut off; nothing happens otherwise. What was sent meanwhile arrives."""
+        for broker in self.brokers.values():
+            broker.heal()
+
     def _one(self, node_id: int) -> RunningBroker:
         broker = self.brokers.get(node_id)
         if broker is None:
             raise ValueError(f"the cluster has no broker {node_id}; it has {', '.join(map(str, self.brokers))}")
         return broker
+
+    # --------------------------------------------------------------------------------------------------------- time
+
+    def now_ms(self) -> int:
+        """Return the brokers' wall clock, in milliseconds since the Unix epoch: for the timestamps of records."""
+        return self._controller.now_ms()
+
+    def advance(self, duration: str | timedelta | int, *, silent: Iterable[str] = ()) -> None:
+        """Let time pass for all brokers at once, and return when what became due meanwhile is done.
+
+        As a single broker's (`RunningBroker.advance`): clients that are connected count as having spoken all along, and
+        so do brokers, but for those that are cut off or paused: their sessions end. What is stopped stays as it is.
+
+        Args:
+            duration: `"30m"`, `"7d"`, `"1h30m"`, `"PT5M"`; milliseconds; a `timedelta`.
+            silent: Clients that shall not count as having spoken, and are not heard meanwhile: client ids, member ids,
+                ids of static members. Brokers are silenced by `isolate` and `pause`.
+
+        Raises:
+            ValueError: Time is real here; nobody of that name was ever here; or the duration is negative.
+            ConfigError: The text is no duration.
+            BrokerDiedError: A broker ended by itself.
+        """
+        if self._clock is None:
+            raise ValueError(
+                "advance: time is real here; start the cluster by `running_cluster(virtual_time=True)`, or override "
+                "the fixture `odradek_virtual_time`"
+            )
+        from .cluster_time import ClusterTime
+        from .virtual_time import duration_ms
+
+        nodes = [self._controller, *self.brokers.values()]
+        running = [shared for node in nodes if (shared := node.share_time()) is not None]
+        is_anybody_away = len(running) < len(nodes) or any(broker.is_isolated for broker in self.brokers.values())
+        session_ms = int(self._settings_of_all.get("broker.session.timeout.ms", SESSION_MS))
+        ClusterTime(self._clock).advance(
+            running,
+            duration_ms(duration),
+            silent={silent} if isinstance(silent, str) else {*silent},
+            in_small_steps_ms=session_ms + MORE_THAN_A_SESSION_MS if is_anybody_away else 0,
+        )
+
+    # ---------------------------------------------------------------------------------------------------------- end
 
     def check(self) -> None:
         """Do nothing while every node lives that was not ended by the test.
@@ -175,8 +272,25 @@ class RunningCluster(BrokerHelpers):
             node.check()
 
     def close(self) -> None:
-        """Stop all for good, the controller last."""
+        """Stop all for good, the controller last; whoever is cut off is connected first."""
+        self.heal()
         _close_each([broker.close for broker in self.brokers.values()] + [self._controller.close])
+
+
+def _new_clock() -> AdvancedClock:
+    from odradek.kernel.machine.clock import SystemClock
+    from odradek.kernel.machine.system.machine import real_machine
+
+    from .advanced_clock import AdvancedClock
+
+    return AdvancedClock(timer=real_machine().timer, wall=SystemClock())
+
+
+def _new_network() -> CutNetwork | None:
+    """Return a network that can be cut, where the system has what it takes."""
+    from .cut_network import CutNetwork, can_be_cut
+
+    return CutNetwork() if can_be_cut() else None
 
 
 def _close_each(closes: list[Callable[[], None]]) -> None:
@@ -190,7 +304,11 @@ def _close_each(closes: list[Callable[[], None]]) -> None:
 
 @contextmanager
 def running_cluster(
-    settings: Mapping[str, object] | None = None, *, brokers: int = REPLICAS, data_dir: Path | None = None
+    settings: Mapping[str, object] | None = None,
+    *,
+    brokers: int = REPLICAS,
+    data_dir: Path | None = None,
+    virtual_time: bool = False,
 ) -> Iterator[RunningCluster]:
     """Run a cluster for the time of a `with` block.
 
@@ -200,6 +318,7 @@ def running_cluster(
         brokers: How many; a controller is there besides.
         data_dir: Where the data lives and stays: a second block with the same directory finds it again. By default a
             temporary directory, removed at the end.
+        virtual_time: Whether time can be advanced: `RunningCluster.advance`.
 
     Raises:
         OdradekError: A broker could not start.
@@ -214,7 +333,7 @@ def running_cluster(
     if brokers < 1:
         raise ValueError(f"running_cluster: a cluster has brokers, and {brokers} is none")
     with tempfile.TemporaryDirectory(prefix="odradek-", ignore_cleanup_errors=True) as folder:
-        cluster = RunningCluster(data_dir or Path(folder), chosen, brokers)
+        cluster = RunningCluster(data_dir or Path(folder), chosen, brokers, is_time_virtual=virtual_time)
         try:
             cluster.start_all()
             yield cluster
