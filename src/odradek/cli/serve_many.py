@@ -219,7 +219,7 @@ def run_many(
             listen=arguments.listen,
             data_dir=arguments.data_dir or default_data_dir(os.environ, Path.home()),
             options=arguments.options,
-            free_port=lambda host: _free_port(host, held),
+            free_port=lambda host: free_port(host, held),
         )
     children = [Child(each.node_id, read_options(each.options, Path(each.data_dir))) for each in plans]
     check_read(children[0].options.config)
@@ -227,7 +227,7 @@ def run_many(
     return Fleet(children, serve, clock=SystemClock()).run(stop_signals)
 
 
-def _free_port(host: str, held: ExitStack) -> int:
+def free_port(host: str, held: ExitStack) -> int:
     """Return a port that nobody has, and hold it until all are known, so that none is given out twice."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     holder = held.enter_context(socket.socket(family, socket.SOCK_STREAM))

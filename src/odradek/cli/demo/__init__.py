@@ -25,14 +25,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         [
             ("demo", "a few seconds"),
             ("demo --keep", "keep the folder, to look around with `odradek log dump`"),
-            ("demo --tiered", "another story: old segments move to an object store, here a folder"),
+            ("demo --cluster", "another story: three brokers, one is killed under load, one is drained"),
+            ("demo --tiered", "a third: old segments move to an object store, here a folder"),
             ("demo --tiered --store s3://bucket/prefix", "a real one; AWS_ACCESS_KEY_ID, AWS_ENDPOINT, ... say how"),
-            ("demo --spark", "a third: PySpark streams from topic to topic, is killed, and goes on"),
+            ("demo --spark", "a fourth: PySpark streams from topic to topic, is killed, and goes on"),
         ],
         exit_status="0 every check holds, 1 one does not, 130 interrupted",
     )
     parser.add_argument("--keep", action="store_true", help="keep the temporary folder and say where it is")
     other = parser.add_mutually_exclusive_group()
+    other.add_argument("--cluster", action="store_true", help="show a cluster of three brokers instead")
     other.add_argument("--tiered", action="store_true", help="show tiered storage instead")
     other.add_argument("--spark", action="store_true", help="show Spark instead; needs pyspark, pyarrow and Java")
     parser.add_argument("--store", metavar="URL", default="", help="with --tiered: where, such as s3://bucket/prefix")
@@ -42,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the demo; return 1 when a check fails."""
     from odradek.kernel.machine.clock import SystemClock
 
+    from .cluster_story import run_cluster_story
     from .spark_story import run_spark_story
     from .stage import Stage
     from .story import run_story
@@ -53,7 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("a store in memory is the broker's alone", hint="leave --store out for a folder")
     stage = Stage()
     now_s = SystemClock().now_ms() // 1000
-    if arguments.tiered:
+    if arguments.cluster:
+        run_cluster_story(stage, keeps_files=arguments.keep, now_s=now_s)
+    elif arguments.tiered:
         run_tiered_story(stage, keeps_files=arguments.keep, now_s=now_s, store_url=arguments.store)
     elif arguments.spark:
         run_spark_story(stage, keeps_files=arguments.keep, now_s=now_s)

@@ -1,4 +1,4 @@
-"""Shell: the demo's broker, in a process of its own, so that it can be killed like any other."""
+"""Shell: the demo's brokers, each in a process of its own, so that it can be killed like any other."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ _LOG_TAIL: Final = 2000
 
 
 class BrokerProcess:
-    """`odradek serve` on a free port. Life: `start`, then `stop` or `kill`, then perhaps `start` again."""
+    """`odradek serve` on a free port, unless the settings say where.
+
+    Life: `start`, or `launch` and `wait_until_ready`, then `stop` or `kill`, then perhaps `start` again.
+    """
 
     def __init__(self, data_dir: Path, log_file: Path, settings: Mapping[str, str]) -> None:
         self._data_dir = data_dir
         self._log_file = log_file
         self._settings = settings
         self._process: subprocess.Popen[str] | None = None
+        self._is_told_to_end = False
 
     @property
     def process_id(self) -> int:
@@ -39,23 +43,27 @@ class BrokerProcess:
         Raises:
             OdradekError: It ended, or was not ready in time; with what it said last.
         """
+        self.launch()
+        return self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start the broker, and do not wait for it."""
         assert self._process is None, "it runs already"
-        command = [
-            sys.executable,
-            "-m",
-            "odradek",
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--data-dir",
-            str(self._data_dir),
-        ]
-        for key, value in self._settings.items():
+        command = [sys.executable, "-m", "odradek", "serve", "--data-dir", str(self._data_dir)]
+        for key, value in {"listeners": "PLAINTEXT://127.0.0.1:0", **self._settings}.items():
             command += ["--set", f"{key}={value}"]
         # The user's own settings are for the user's own broker.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+        self._is_told_to_end = False
+
+    def wait_until_ready(self) -> str:
+        """Return the `HOST:PORT` of a broker that was launched, once it serves.
+
+        Raises:
+            OdradekError: It ended, or was not ready in time; with what it said last.
+        """
         said: list[str] = []
         reader = threading.Thread(target=self._read_line, args=(said,), daemon=True)
         reader.start()
@@ -72,6 +80,12 @@ class BrokerProcess:
         assert self._process.stdout is not None
         said.append(self._process.stdout.readline())
 
+    def tell_to_end(self) -> None:
+        """Ask the broker to end cleanly, and do not wait for it: `stop` does."""
+        assert self._process is not None, "it runs"
+        self._is_told_to_end = True
+        self._process.terminate()
+
     def kill(self) -> None:
         """End the process as `kill -9` does: it can finish nothing."""
         self._end(is_clean=False)
@@ -85,7 +99,8 @@ class BrokerProcess:
         if process is None:
             return
         if is_clean:
-            process.terminate()
+            if not self._is_told_to_end:  # a second signal would not let it wait for its clients
+                process.terminate()
             try:
                 process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek import __version__
 from odradek.kernel.machine.system.compiled_parts import missing_parts, told
@@ -44,6 +44,7 @@ OPENING: Final = (
 WHAT_NOW: Final = (
     "  odradek serve             a broker for any Kafka client\n"
     "  odradek topics --help     and produce, consume, groups, transactions\n"
+    "  odradek demo --cluster    three brokers, one of which is killed\n"
     "  odradek demo --tiered     old segments in an object store\n"
     "  odradek demo --spark      streams of PySpark, exactly once\n"
     "  odradek assign simulate   who of a group would read what\n"
@@ -51,8 +52,16 @@ WHAT_NOW: Final = (
 )
 
 
+class Stoppable(Protocol):
+    """A broker, or several."""
+
+    def stop(self) -> None:
+        """Have it end cleanly, if it runs."""
+        ...
+
+
 def tell(
-    stage: Stage, broker: BrokerProcess, chapters: Sequence[Callable[[], None]], *, opening: str, what_now: str
+    stage: Stage, broker: Stoppable, chapters: Sequence[Callable[[], None]], *, opening: str, what_now: str
 ) -> None:
     """Tell a whole story; the stage knows afterwards which checks failed, and the broker has ended."""
     started = time.perf_counter()

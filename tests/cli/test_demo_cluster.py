@@ -1,0 +1,79 @@
+"""`odradek demo --cluster`: the whole of it once, and its parts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from odradek.cli.demo.cluster_work import LoadRun, longest_pause
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where the demo makes its temporary folder."""
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def told(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the demo as a script would: its output is no terminal."""
+    command = [sys.executable, "-m", "odradek", "demo", "--cluster"]
+    environment = {**os.environ, "ODRADEK_LISTENERS": "no listener", "TMPDIR": str(folder)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
+
+
+def test_every_check_holds_and_the_status_says_so(told: subprocess.CompletedProcess[str]) -> None:
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "All 11 checks hold" in told.stdout
+    assert told.stderr == ""
+
+
+def test_the_output_is_plain_where_no_terminal_is(told: subprocess.CompletedProcess[str]) -> None:
+    assert {char for char in told.stdout if unicodedata.category(char) == "Cc"} == {"\n"}
+    assert max(map(len, told.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    "promised",
+    [
+        "leads partitions",
+        "kill -9",
+        "had its next acknowledged record",
+        "recovers its logs",
+        "SIGTERM",
+        "each where its acknowledgement said, none lost",
+        "none is there twice",
+        "the three copies on disk are the same",
+        "odradek serve --brokers 3",
+    ],
+)
+def test_what_a_reader_should_see_is_there(told: subprocess.CompletedProcess[str], promised: str) -> None:
+    assert promised in " ".join(told.stdout.split())
+
+
+def test_what_the_two_that_end_led_is_led_by_others(told: subprocess.CompletedProcess[str]) -> None:
+    killed, drained = (
+        [re.split(r"  +", line.strip()) for line in table.splitlines()]
+        for table in re.findall(r"   partition  leader .*\n((?: +\d+  .*\n)+)", told.stdout)
+    )
+
+    assert len(killed) == len(drained) == 6
+    assert [row[2] in {"1", "3"} for row in killed if row[1] == "2"] == [True, True]
+    assert {row[2] in {"1", "2"} for row in drained if row[1] == "3"} == {True}
+
+
+def test_nothing_stays_behind(told: subprocess.CompletedProcess[str], folder: Path) -> None:
+    assert told.returncode == 0
+    assert list(folder.iterdir()) == []
+
+
+def test_the_longest_pause_begins_with_the_accident() -> None:
+    assert longest_pause([1.0, 9.0, 10.5, 11.0], began_s=10.0) == 0.5
+    assert longest_pause([1.0], began_s=10.0) == 0.0
+    assert LoadRun(times={0: [10.25], 1: [10.5]}, began_s=10.0).longest_pause_s([0, 1]) == 0.5
