@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import RequestTimedOutError
+from kafka.structs import TopicPartition
 
 from odradek.testing.running_broker import running_broker
 from odradek.testing.running_cluster import RunningCluster, running_cluster
