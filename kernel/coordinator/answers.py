@@ -7,6 +7,9 @@ looking at the front is enough::
     submit read   no records      -> waits for 12 too: what it saw is not committed yet
     submit add    record 12       -> waits for 13
     high watermark 12             -> the first two are answered, in their order
+
+An operation may answer thousands, as all members of a group: they are told some at a time, so that nobody else is held
+up by it, and keep their place in the queue until they are.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..contracts.gathering import Gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..contracts.coordinator import Waiter
     from ..errors import ErrorCode, KafkaError
@@ -42,7 +45,7 @@ class Settlement(NamedTuple):
 class _Entry(NamedTuple):
     required_offset: int
     deadline_ms: int
-    settlements: Sequence[Settlement]
+    settlements: deque[Settlement]
 
 
 class AnswerQueue:
@@ -66,21 +69,32 @@ class AnswerQueue:
 
     def put(self, required_offset: int, deadline_ms: int, settlements: Sequence[Settlement]) -> None:
         """Let answers wait until the high watermark reaches `required_offset`; neither number goes back."""
-        self._entries.append(_Entry(required_offset, deadline_ms, settlements))
+        if settlements:
+            self._entries.append(_Entry(required_offset, deadline_ms, deque(settlements)))
 
-    def pop_committed(self, high_watermark: int) -> Iterable[Settlement]:
-        """Yield what may be told now, taking it out one entry at a time: telling may empty the queue."""
-        entries = self._entries
-        while entries and entries[0].required_offset <= high_watermark:
-            yield from entries.popleft().settlements
+    def has_committed(self, high_watermark: int) -> bool:
+        """Return whether something waits that may be told now."""
+        return bool(self._entries) and self._entries[0].required_offset <= high_watermark
 
-    def pop_expired(self, now_ms: int) -> list[Settlement]:
-        """Take out and return what has waited too long."""
+    def pop_committed(self, high_watermark: int, limit: int) -> Iterator[Settlement]:
+        """Yield what may be told now, at most `limit`, taking it out one by one: telling may empty the queue."""
+        while limit > 0 and self.has_committed(high_watermark):
+            limit -= 1
+            yield self._pop()
+
+    def pop_expired(self, now_ms: int, limit: int) -> Iterator[Settlement]:
+        """Yield what has waited too long, as `pop_committed` does."""
         entries = self._entries
-        expired: list[Settlement] = []
-        while entries and entries[0].deadline_ms <= now_ms:
-            expired += entries.popleft().settlements
-        return expired
+        while limit > 0 and entries and entries[0].deadline_ms <= now_ms:
+            limit -= 1
+            yield self._pop()
+
+    def _pop(self) -> Settlement:
+        settlements = self._entries[0].settlements
+        settlement = settlements.popleft()
+        if not settlements:
+            self._entries.popleft()
+        return settlement
 
     def pop_all(self) -> list[Settlement]:
         """Take out and return everything."""

@@ -54,6 +54,8 @@ MARKER_CODES: Final = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.REQUEST_TIMED_OUT,
 }
 """What a writer of markers is told instead of a coordinator's errors: codes that a partition leader answers."""
+ANSWERS_AT_ONCE: Final = 50
+"""So many waiters are told in one go: each answer is encoded and sent in some ten microseconds, a large one in more."""
 
 
 class ShardState(Enum):
@@ -102,6 +104,15 @@ class _CommitTimer(TimerEntry):
         self.hosted.commit_deadline_passed()
 
 
+@attrs.define(eq=False)
+class _TellTimer(TimerEntry):
+    hosted: HostedShard
+
+    def expire(self) -> None:
+        """Tell some more of those whose turn has come."""
+        self.hosted.tell_committed()
+
+
 class HostedShard:
     """One shard in its partition; see the module."""
 
@@ -122,6 +133,7 @@ class HostedShard:
         self._batch_answers: list[Settlement] = []
         self._answers = AnswerQueue()
         self._commit_timer = _CommitTimer(0, self)
+        self._tell_timer = _TellTimer(0, self)
         self._parked: dict[int, Waiter] = {}
         self._refused: dict[int, Waiter] = {}
 
@@ -164,8 +176,7 @@ class HostedShard:
                 log.exception("coordinator of %s cannot begin", self.replica.partition)
                 self._fail()
                 return
-        for settlement in self._answers.pop_committed(self.replica.high_watermark):
-            self._settle(settlement)
+        self.tell_committed()
 
     def close(self) -> None:
         """Stop coordinating: whoever waits is told NOT_COORDINATOR."""
@@ -174,6 +185,7 @@ class HostedShard:
         self.state = ShardState.CLOSED
         self.timers.close()
         self._commit_timer.cancel_timer()
+        self._tell_timer.cancel_timer()
         waiting = [*self._answers.pop_all(), *self._batch_answers]
         waiting += [Settlement(waiter, None) for waiter in self._parked.values()]
         self._batch.clear()
@@ -421,11 +433,22 @@ class HostedShard:
                 self._settle(settlement._replace(error=error))
         elif self._batch.records_count:
             self._batch_answers += settlements
-        elif self._answers or self.replica.high_watermark < self._written_end:
+        elif self._answers or self.replica.high_watermark < self._written_end or len(settlements) > ANSWERS_AT_ONCE:
             self._wait_for(self._written_end, settlements)
+            self.tell_committed()
         else:
             for settlement in settlements:
                 self._settle(settlement)
+
+    def tell_committed(self) -> None:
+        """Tell those whose records are committed, at most so many in one go; the others soon."""
+        if self._tell_timer.slot is not None:
+            return  # whoever comes meanwhile does not have them told faster
+        for settlement in self._answers.pop_committed(self.replica.high_watermark, ANSWERS_AT_ONCE):
+            self._settle(settlement)
+        if self._answers.has_committed(self.replica.high_watermark) and self._tell_timer.slot is None:
+            self._tell_timer.deadline_ms = self._host.clock.monotonic_ms()
+            self._host.wheel.add(self._tell_timer)
 
     def _wait_for(self, offset: int, settlements: list[Settlement]) -> None:
         self._written_end = offset
@@ -443,8 +466,11 @@ class HostedShard:
     def commit_deadline_passed(self) -> None:
         """Fail those whose records are not committed in time; what was written stands, and may be committed yet."""
         error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the write was not committed in time")
-        for settlement in self._answers.pop_expired(self._host.clock.monotonic_ms()):
-            self._settle(settlement._replace(error=settlement.error or error))
+        if self._answers.has_committed(self.replica.high_watermark):
+            self.tell_committed()  # what is committed is told so, however late
+        else:
+            for settlement in self._answers.pop_expired(self._host.clock.monotonic_ms(), ANSWERS_AT_ONCE):
+                self._settle(settlement._replace(error=settlement.error or error))
         if self.state is not ShardState.CLOSED:
             self._arm_commit_timer()
 

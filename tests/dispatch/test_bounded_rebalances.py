@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
 import trio
 
+from odradek.kernel.api import encode_bytes
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.kernel.wire.messages.data_consumer_protocol import ConsumerProtocolSubscription
+from odradek.kernel.wire.registry import APIS
 
-from .test_bounded_requests import CALLS_MAX, LongestStep, World, until, work_in
+from .memory_client import MemoryClient
+from .test_bounded_requests import CALLS_MAX, LongestStep, World, made, until, work_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 GROUP = "large"
+LARGE = 1000
 
 
 @attrs.define
@@ -44,6 +51,71 @@ class Member:
             self.owned = {each.topic_id: each.partitions for each in answer.assignment.topic_partitions}
 
 
+@contextmanager
+def counted(steps_of: dict[str, LongestStep], name: str) -> Iterator[LongestStep]:
+    """Count what is done inside."""
+    steps = steps_of[name] = LongestStep()
+    trio.lowlevel.add_instrument(steps)
+    yield steps
+    trio.lowlevel.remove_instrument(steps)
+
+
+class ClassicMembers:
+    """The members of a large classic group; the first one leads.
+
+    Attributes:
+        ids: By number, the id that a member was given.
+    """
+
+    def __init__(self, world: World, names: list[str]) -> None:
+        self.world = world
+        self.ids: dict[int, str] = {}
+        self.metadata = b"\0\0" + encode_bytes(ConsumerProtocolSubscription(topics=names), 0)
+        self._waiting: dict[int, tuple[MemoryClient, int]] = {}
+
+    def ask(self, number: int, key: int, fields: dict[str, Any], steps: LongestStep | None = None) -> None:
+        """Send a member's request, and end the turn of the reactor in which it came."""
+        client = MemoryClient(self.world.router)
+        self._waiting[number] = client, key
+        common = {"group_id": GROUP, "member_id": self.ids.get(number, ""), "group_instance_id": f"i{number}"}
+        request = made(APIS[key].request, {**common, **fields}, {})
+        if steps is not None:
+            steps.begin()
+        client.send(request, APIS[key].versions.highest)
+        client.turn()
+        if steps is not None:
+            steps.end("the reactor")
+
+    def join(self, *numbers: int, steps: LongestStep | None = None) -> None:
+        protocols = [{"name": name, "metadata": self.metadata} for name in ("range", "cooperative-sticky")]
+        times = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000}
+        for number in numbers:
+            self.ask(number, 11, {**times, "protocol_type": "consumer", "protocols": protocols}, steps)
+
+    def sync(self, *numbers: int, generation_id: int, share: bytes = b"", steps: LongestStep | None = None) -> None:
+        """Have members sync; the leader gives everybody the same."""
+        known = {"generation_id": generation_id, "protocol_type": "consumer", "protocol_name": "range"}
+        shares = [{"member_id": member_id, "assignment": share} for member_id in self.ids.values()]
+        for number in numbers:
+            self.ask(number, 14, {**known, "assignments": [] if number else shares}, steps)
+
+    async def answers(self, count: int) -> list[Any]:
+        """Wait until so many are answered that wait, and return what they are told, in no order."""
+
+        async def answered() -> list[int]:
+            return [number for number, (client, _key) in self._waiting.items() if client.connection.outgoing]
+
+        answers = []
+        for number in await until(answered, lambda found: len(found) == count):
+            client, key = self._waiting.pop(number)
+            (answer,) = client.received()
+            assert not answer.error_code
+            if key == 11:
+                self.ids[number] = answer.member_id
+            answers.append(answer)
+        return answers
+
+
 async def create_topics(world: World, count: int, partitions: int) -> list[str]:
     names = [f"topic-{number}" for number in range(count)]
     topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names]
@@ -54,6 +126,31 @@ async def create_topics(world: World, count: int, partitions: int) -> list[str]:
     heartbeat = {"group_id": GROUP, "member_id": "nobody", "member_epoch": 1}
     await until(lambda: world.ask(68, heartbeat), lambda answer: answer.error_code == 69)  # the shard is loaded
     return names
+
+
+def test_a_large_classic_group_joins_and_syncs_in_short_steps(tmp_path: Path) -> None:
+    """What answers all of its members at once, and writes all of them down in one record, is the leader's request."""
+    steps_of: dict[str, LongestStep] = {}
+
+    async def work(world: World) -> None:
+        members = ClassicMembers(world, await create_topics(world, 10, 10))
+        members.join(0)
+        await members.answers(1)
+        members.join(*range(1, LARGE))
+        with counted(steps_of, "JoinGroup") as steps:
+            members.join(0, steps=steps)
+            joined = await members.answers(LARGE)
+        generation_id = joined[0].generation_id
+        members.sync(*range(1, LARGE), generation_id=generation_id)
+        with counted(steps_of, "SyncGroup") as steps:
+            members.sync(0, generation_id=generation_id, share=b"some", steps=steps)
+            synced = await members.answers(LARGE)
+        assert {answer.assignment for answer in synced} == {b"some"}
+
+    work_in(tmp_path, work)
+
+    assert {name: steps.task for name, steps in steps_of.items() if steps.calls > CALLS_MAX} == {}
+    assert len(steps_of) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import NO_TIMESTAMP, DecodeError, ErrorCode, KafkaError, decode
-from odradek.kernel.wire.messages.data_consumer_protocol import ConsumerProtocolSubscription
+from odradek.kernel.api import NO_TIMESTAMP, ErrorCode, KafkaError
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 from ..group import CONSUMER_PROTOCOL_TYPE
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from odradek.kernel.api import Waiter
-
-_SUBSCRIPTION_VERSION = 0
-"""Every version of a subscription begins like this one, and the topics are in it."""
-_VERSION_SIZE = 2
 
 
 class ClassicGroup:
@@ -44,6 +39,7 @@ class ClassicGroup:
         static_members: Member ids by instance id.
         pending_joins: Ids that were given to members who have yet to join with them (KIP-394).
         pending_syncs: Ids of members who have yet to sync in this generation.
+        unseen: Ids of members who were answered with all the others, and whose sessions are about to begin anew.
         has_new_member: Whether a member came since the initial delay was last armed.
         state: Its state; changed by `become`.
         previous_state: The state before.
@@ -62,6 +58,7 @@ class ClassicGroup:
         self.static_members: dict[str, str] = {}
         self.pending_joins: set[str] = set()
         self.pending_syncs: set[str] = set()
+        self.unseen: dict[str, None] = {}
         self.has_new_member = False
         self.state = EMPTY
         self.previous_state = DEAD
@@ -239,6 +236,7 @@ class ClassicGroup:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
         self._protocol_counts.update(_names(member.protocols))
+        self._read_topics(member)
         self.pending_joins.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
@@ -253,6 +251,7 @@ class ClassicGroup:
             self.leader_id = next(iter(self.members), None)
         self.pending_joins.discard(member_id)
         self.pending_syncs.discard(member_id)
+        self.unseen.pop(member_id, None)
 
     def update(
         self,
@@ -264,8 +263,9 @@ class ClassicGroup:
     ) -> None:
         """Take what a member says when it joins again."""
         self._protocol_counts.subtract(_names(member.protocols))
-        member.protocols = protocols
+        member.take_protocols(protocols)
         self._protocol_counts.update(_names(protocols))
+        self._read_topics(member)
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
 
@@ -326,6 +326,10 @@ class ClassicGroup:
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
 
+    def _read_topics(self, member: ClassicMember) -> None:
+        if self.uses_consumer_protocol:
+            member.read_topics()
+
     def _known_topics(self) -> frozenset[str] | None:
         if not self.uses_consumer_protocol:
             return None
@@ -334,14 +338,11 @@ class ClassicGroup:
         if self.protocol_name is None:
             return None
         topics: set[str] = set()
-        try:
-            for member in self.members.values():
-                metadata = memoryview(member.metadata(self.protocol_name))
-                topics.update(
-                    decode(ConsumerProtocolSubscription, metadata, _SUBSCRIPTION_VERSION, position=_VERSION_SIZE).topics
-                )
-        except DecodeError:
-            return None
+        for member in self.members.values():
+            read = member.topics(self.protocol_name)
+            if read is None:
+                return None
+            topics |= read
         return frozenset(topics)
 
     # ---------------------------------------------------------------------------------------------------------- records

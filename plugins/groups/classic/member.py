@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
+from odradek.kernel.api import DecodeError, decode
+from odradek.kernel.wire.messages.data_consumer_protocol import ConsumerProtocolSubscription
+
 if TYPE_CHECKING:
     from odradek.kernel.api import Waiter
+
+READ_AHEAD_MAX: Final = 4
+"""Of so many protocols a subscription is read when its member joins; clients have one or two."""
+_SUBSCRIPTION_VERSION: Final = 0
+"""Every version of a subscription begins like this one, and the topics are in it."""
+_VERSION_SIZE: Final = 2
 
 
 class MemberProtocol(NamedTuple):
@@ -48,6 +58,7 @@ class ClassicMember:
     is_new: bool = False
     join_waiter: Waiter | None = attrs.field(default=None, repr=False)
     sync_waiter: Waiter | None = attrs.field(default=None, repr=False)
+    _topics: dict[str, frozenset[str] | None] = attrs.field(factory=dict, init=False, repr=False)
 
     @property
     def is_static(self) -> bool:
@@ -75,6 +86,35 @@ class ClassicMember:
                 return metadata
         raise KeyError(protocol)
 
+    def take_protocols(self, protocols: Sequence[MemberProtocol]) -> None:
+        """Take what it can do from now on."""
+        self.protocols = protocols
+        self._topics = {}
+
+    def read_topics(self) -> None:
+        """Read its subscriptions now: when a generation begins, those of all members are asked for in one go."""
+        for name, _ in islice(self.protocols, READ_AHEAD_MAX):
+            self.topics(name)
+
+    def topics(self, protocol: str) -> frozenset[str] | None:
+        """Return the topics that it reads by a protocol that it knows, None where it says so in no way known here.
+
+        Raises:
+            KeyError: It does not know the protocol.
+        """
+        if protocol not in self._topics:
+            self._topics[protocol] = _topics_of(self.metadata(protocol))
+        return self._topics[protocol]
+
     def vote(self, candidates: Collection[str]) -> str:
         """Return the protocol that it likes best of those that every member knows; there is one."""
         return next(name for name, _ in self.protocols if name in candidates)
+
+
+def _topics_of(subscription: bytes) -> frozenset[str] | None:
+    try:
+        version = _SUBSCRIPTION_VERSION
+        read = decode(ConsumerProtocolSubscription, memoryview(subscription), version, position=_VERSION_SIZE)
+    except DecodeError:
+        return None
+    return frozenset(read.topics)

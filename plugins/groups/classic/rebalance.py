@@ -4,6 +4,7 @@
 timer               armed                         when it is due
 ==================  ============================  ===============================================================
 session (a member)  by every sign of life         the member is out
+seen (a group)      when thousands are answered   the sessions of some more of them begin anew
 join (a group)      when a rebalance begins       whoever has not joined is out; the generation begins
 sync (a group)      when a generation begins      whoever has not synced is out; the group rebalances again
 ==================  ============================  ===============================================================
@@ -14,6 +15,7 @@ sync (a group)      when a generation begins      whoever has not synced is out;
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import ErrorCode
@@ -23,7 +25,7 @@ from .answers import join_refused, joined, sync_refused, synced
 from .states import COMPLETING, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from odradek.kernel.api import CoordinatorResult, TimerKey, Waiter
 
@@ -35,11 +37,18 @@ if TYPE_CHECKING:
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 """How long a member that does not know its id yet may wait for its first generation: it cannot heartbeat."""
 
+SEEN_AT_ONCE: Final = 100
+"""So many sessions are begun anew at once, when all members of a group are answered."""
+
 INITIAL_DELAY_KEY: Final = "group.initial.rebalance.delay.ms"
 
 
 def _session_key(group: ClassicGroup, member_id: str) -> TimerKey:
     return "session", group.group_id, member_id
+
+
+def _seen_key(group: ClassicGroup) -> TimerKey:
+    return "seen", group.group_id
 
 
 def _join_key(group: ClassicGroup) -> TimerKey:
@@ -85,6 +94,18 @@ class Rebalances:
         """Take a sign of life."""
         self.watch_session(group, member.member_id, member.session_timeout_ms)
 
+    def saw_all(self, group: ClassicGroup, members: Iterable[ClassicMember]) -> None:
+        """Take a sign of life of many members; of no more than some at once."""
+        group.unseen.update((member.member_id, None) for member in members)
+        self._see_some(group)
+
+    def _see_some(self, group: ClassicGroup) -> None:
+        for member_id in list(islice(group.unseen, SEEN_AT_ONCE)):
+            del group.unseen[member_id]
+            self.saw(group, group.members[member_id])
+        if group.unseen:
+            self._schedule(group, _seen_key(group), 0, lambda now_ms, effects: self._see_some(group))
+
     def keep(self, group: ClassicGroup, member_ids: Collection[str]) -> None:
         """Take it that members have just spoken; what they have still to do they have their whole time for.
 
@@ -112,7 +133,7 @@ class Rebalances:
         member = group.members.get(member_id)
         if member_id in group.pending_joins:
             self.remove_pending(group, member_id, now_ms, effects)
-        elif member is not None and not member.may_be_silent:
+        elif member is not None and not member.may_be_silent and member_id not in group.unseen:
             self.remove_member(group, member, effects)
             self.member_left(group, now_ms, effects)
 
@@ -214,9 +235,9 @@ class Rebalances:
             return
         for member in group.members.values():
             self.answer_join(group, member, joined(group, member), effects)
-            self.saw(group, member)
             member.is_new = False
             group.pending_syncs.add(member.member_id)
+        self.saw_all(group, group.members.values())
         self._arm_sync(group)
 
     def answer_join(self, group: ClassicGroup, member: ClassicMember, response: object, effects: Effects) -> None:
@@ -269,15 +290,18 @@ class Rebalances:
         told so, and the leader may sync again.
         """
         effects.records.append(group.record(assignments))
-        for member in group.members.values():
-            if self.answer_sync(member, synced(group, assignments.get(member.member_id, b"")), effects):
-                self.saw(group, member)
+        members = group.members.values()
+        answered = [
+            member
+            for member in members
+            if self.answer_sync(member, synced(group, assignments.get(member.member_id, b"")), effects)
+        ]
+        self.saw_all(group, answered)
 
     def refuse_syncs(self, group: ClassicGroup, code: ErrorCode, effects: Effects) -> None:
         """Answer every SyncGroup that waits with an error, and begin the sessions anew."""
-        for member in group.members.values():
-            if self.answer_sync(member, sync_refused(code), effects):
-                self.saw(group, member)
+        members = group.members.values()
+        self.saw_all(group, [member for member in members if self.answer_sync(member, sync_refused(code), effects)])
 
     # ---------------------------------------------------------------------------------------------------------- the end
 
@@ -291,5 +315,5 @@ class Rebalances:
         """Disarm everything of a group that is gone."""
         for member_id in (*group.members, *group.pending_joins):
             self.forget_session(group, member_id)
-        self._timers.cancel(_join_key(group))
-        self._timers.cancel(_sync_key(group))
+        for key in (_seen_key(group), _join_key(group), _sync_key(group)):
+            self._timers.cancel(key)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.kernel.api import ErrorCode, ProducerIdentity
+from odradek.plugins.groups.classic import rebalance
 from odradek.plugins.groups.classic.states import COMPLETING, PREPARING, STABLE
 
 from .driven import GROUP, DrivenGroups
@@ -71,6 +72,67 @@ def test_a_member_that_joins_again_says_anew_how_long_it_may_take() -> None:
     driven.harness.advance(1)
 
     assert not group_of(driven).members
+
+
+# -------------------------------------------------------------------------------------------------------- large groups
+
+
+def crowd(driven: DrivenGroups) -> None:
+    """Form a group of four members, each with a session of ten seconds."""
+    waiters = {name: driven.join(name, version=3, session_ms=10_000) for name in "abcd"}
+    driven.harness.advance(0)
+    for name, waiter in waiters.items():
+        driven.learn(name, waiter.response)
+
+
+def test_sessions_of_a_large_group_begin_anew_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalance, "SEEN_AT_ONCE", 1)
+    driven = DrivenGroups(AT_ONCE)
+    crowd(driven)
+    for name in "bcd":
+        driven.sync(name, 1)
+    driven.harness.advance(9_999)
+    begun = driven.harness.now_ms
+    driven.sync("a", 1, {})
+    assert list(group_of(driven).unseen) == [driven.member_ids[name] for name in "bcd"]
+    driven.harness.advance(10_000 - 1)
+    assert driven.harness.now_ms == begun + 9_999
+    assert not group_of(driven).unseen
+    assert len(group_of(driven).members) == 4
+    driven.harness.advance(1)
+
+    assert not group_of(driven).members
+
+
+def test_whose_session_is_about_to_begin_anew_does_not_run_out_of_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalance, "SEEN_AT_ONCE", 1)
+    driven = DrivenGroups(AT_ONCE)
+    crowd(driven)
+    for name in "bcd":
+        driven.sync(name, 1)
+    schedule = driven.harness.schedule
+    # the wheel is late, as on a busy machine: the old sessions end before the next portion comes
+    driven.harness.schedule = lambda key, delay_ms, operation: schedule(key, max(delay_ms, 5), operation)  # type: ignore[method-assign] # a test's own
+    driven.harness.advance(9_999)
+    driven.sync("a", 1, {})
+    driven.harness.advance(100)
+
+    assert len(group_of(driven).members) == 4
+    assert group_of(driven).state is STABLE
+
+
+def test_who_leaves_before_its_session_began_anew_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalance, "SEEN_AT_ONCE", 1)
+    driven = DrivenGroups(AT_ONCE)
+    crowd(driven)
+    for name in "bcd":
+        driven.sync(name, 1)
+    driven.sync("a", 1, {})
+    driven.leave((driven.member_ids["c"], None))
+    driven.harness.advance(1)
+
+    assert driven.member_ids["c"] not in group_of(driven).members
+    assert ("session", GROUP, driven.member_ids["c"]) not in driven.harness.armed
 
 
 # ------------------------------------------------------------------------------------------------------- static members
