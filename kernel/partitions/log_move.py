@@ -86,13 +86,14 @@ async def move_replica(
         await _until_rebuilt(replica)
         writes.write_staged()
         check_serving(replica)
-        replica.pause(f"its log moves to {log_dir}")
+        reason = f"its log moves to {log_dir}"
+        replica.pause(reason)
         tier = topic.plan.tier
         try:
             await worker.do(replica.log.begin_close())
             await worker.do(move.begin_swap())
         finally:
-            is_served = lifecycle.resume(topic, replica, tier)
+            is_served = lifecycle.resume(topic, replica, tier, reason)
             if is_served and replica.appended_offset < replica.log.log_end_offset:
                 writes.ask_for_flush(replica)  # it was not closed, and clients wait for what it has
     except Exception:

@@ -298,21 +298,25 @@ class ReplicaLifecycle:
         self._replicas.progressed((old, fresh))
         self._on_leader_changed(fresh.partition, fresh.leader_id, fresh.leader_epoch)
 
-    def resume(self, topic: TopicReplicas, replica: Replica, tier: TierSettings | None) -> bool:
+    def resume(self, topic: TopicReplicas, replica: Replica, tier: TierSettings | None, reason: str) -> bool:
         """Serve a replica again that was paused and whose log was closed: the log is opened where it is now.
 
         Args:
             topic: Whose it was when it was paused.
             replica: Which.
             tier: What its log was wrapped with, before its settings changed perhaps.
+            reason: Why it was paused.
 
         Returns:
-            False when it was deleted meanwhile, or cannot be served.
+            False when it was deleted or has failed meanwhile, or cannot be served.
         """
         partition = replica.partition
         state, replica.state_after_pause, replica.is_paused = replica.state_after_pause, None, False
         is_served = topic.partitions.get(partition.partition) is replica
         if not is_served or self._replicas.topics.get(partition.topic) is not topic:
+            return False
+        if replica.offline_reason != reason:
+            self._after_pause(replica, state)
             return False
         try:
             opened = self._replicas.engines[topic.plan.storage].open_log(partition, topic.plan.log_config)

@@ -1,5 +1,6 @@
 """Flushes and moves of logs on worker threads, beside what the reactor's task does to the same replicas."""
 
+import errno
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
-from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.files import OsFiles, disk_error
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.threads import Workers
 from odradek.kernel.machine.turnstile import run_at_once
@@ -294,6 +295,54 @@ def test_a_replica_refuses_while_its_log_is_swapped_and_takes_new_leadership_aft
 
     assert codes == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert (replica.log.log_dir, replica.leader_epoch, replica.is_leader) == (target, 4, True)
+    assert hosted.produce("t", 3).log.log_end_offset == 4
+
+
+def test_what_has_failed_while_its_log_is_swapped_stays_offline(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a stage, an election or a look at the log does that meets a bug: nobody knows what the replica is since."""
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 3)
+    target = other_dir(hosted, replica)
+    begin_swap = MoveWork.begin_swap
+
+    def while_paused(move: MoveWork) -> SwapWork:
+        hosted.replicas.fail(replica, ZeroDivisionError("a bug"))
+        hosted.open("t", epoch=4)
+        return begin_swap(move)
+
+    monkeypatch.setattr(MoveWork, "begin_swap", while_paused)
+    trio.run(move, hosted, replica, target, Workers(SystemThreads(), 1))
+
+    assert (replica.offline_reason, replica.future) == ("a bug", None)
+    assert (replica.is_paused, replica.leader_epoch) == (False, 4)
+    with pytest.raises(KafkaError):
+        replica.check_leader(-1)
+
+
+def test_what_finds_no_room_while_its_log_is_swapped_is_served_again_when_there_is_some(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 3)
+    target = other_dir(hosted, replica)
+    begin_swap = MoveWork.begin_swap
+
+    def while_paused(move: MoveWork) -> SwapWork:
+        hosted.replicas.fail(replica, disk_error(OSError(errno.ENOSPC, "full"), "write", Path(target)))
+        return begin_swap(move)
+
+    monkeypatch.setattr(MoveWork, "begin_swap", while_paused)
+    trio.run(move, hosted, replica, target, Workers(SystemThreads(), 1))
+
+    assert replica.lacks_room
+    assert replica.offline_reason is not None
+
+    trio.run(hosted.lifecycle.retry_failed_logs)
+    fresh = hosted.replicas.get("t", 0)
+
+    assert (fresh is replica, fresh.log.log_dir, fresh.is_leader) == (False, target, True)
     assert hosted.produce("t", 3).log.log_end_offset == 4
 
 
