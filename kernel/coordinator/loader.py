@@ -38,7 +38,7 @@ from .hosted_shard import ShardState
 from .salvage import damage_at, find_sound_batch, first_readable, sound_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ..contracts.coordinator import Coordinator
     from ..contracts.log_values import RecordsData
@@ -123,16 +123,20 @@ class Loader:
     """The service that loads; `load_soon` is called by the reactor's task."""
 
     def __init__(
-        self, *, write_staged: Callable[[], None], fail: Callable[[Replica, Exception], None], threads: Threads
+        self,
+        *,
+        write_now: Callable[[Iterable[Replica]], None],
+        fail: Callable[[Replica, Exception], None],
+        threads: Threads,
     ) -> None:
         """Make a loader with nothing to do.
 
         Args:
-            write_staged: Writes what is staged: an earlier shard of the partition may have left something.
+            write_now: Writes what is staged of replicas: an earlier shard of the partition may have left something.
             fail: Takes a replica offline whose log failed.
             threads: Where files are read.
         """
-        self._write_staged = write_staged
+        self._write_now = write_now
         self._fail = fail
         self._waiting: list[Load] = []
         self._wanted = trio.Event()
@@ -183,7 +187,7 @@ class Loader:
         """
         replica = load.hosted.replica
         if replica.is_dirty:
-            self._write_staged()
+            self._write_now((replica,))
         partition_log = replica.log
         offset, end_offset = partition_log.log_start_offset, partition_log.log_end_offset
         while offset < end_offset and load.is_wanted:

@@ -89,7 +89,7 @@ class CoordinatorRuntimes:
         Raises:
             PluginError: A topic or a key type is offered twice.
         """
-        self.loader = Loader(write_staged=writes.write_staged, fail=replicas.fail, threads=threads)
+        self.loader = Loader(write_now=writes.write_now, fail=replicas.fail, threads=threads)
         self.computing = Computing(threads)
         self.by_topic: dict[str, Runtime] = {}
         self.by_key_type: dict[int, Runtime] = {}

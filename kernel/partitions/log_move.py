@@ -84,7 +84,7 @@ async def move_replica(
         await _until_rebuilt(replica)
         await _flush(writes, replica, worker)
         await _until_rebuilt(replica)
-        writes.write_staged()
+        writes.write_now((replica,))
         check_serving(replica)
         reason = f"its log moves to {log_dir}"
         replica.pause(reason)

@@ -1,7 +1,8 @@
 """Shell: what a turn of the reactor staged is written at its end, and counts once it is where its topic wants it.
 
     an append           stages a batch, `stage` notes its replica                             (many times a turn)
-    the turn's end      `write_staged`: one gathered write a replica, then its waiters wake
+    the turn's end      `write_staged`: one gathered write a replica, then its waiters wake; of very many first batches
+                        the others are written at the end of the next turns
     a log wants a flush `ask_for_flush`; a thread syncs it, `note_flushed` lets it count
 
 Owned by the reactor's task, as the replicas are.
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ..contracts.storage import PartitionLog
     from .replica import Replica
@@ -60,11 +61,36 @@ class StagedWrites:
                 self._on_staged()
 
     def write_staged(self) -> None:
-        """Write everything that is staged, one gathered write a replica, then wake whoever waits for any of it."""
+        """Write what is staged, one gathered write a replica, then wake whoever waits for any of it.
+
+        Logs that are still to be made are made few at a time: of others the next turn's end makes some more.
+        """
         staged = self._staged
         if not staged:
             return
         self._staged = []
+        if len(staged) > FIRST_BATCHES_MAX and self._replicas.unmade_logs_count() > FIRST_BATCHES_MAX:
+            staged = self._put_off(staged)
+        self._write(staged)
+
+    def write_now(self, replicas: Iterable[Replica]) -> None:
+        """Write what is staged of some replicas, before the turn's end and however many logs that makes."""
+        dirty = dict.fromkeys(replica for replica in replicas if replica.is_dirty)
+        if dirty:
+            self._staged = [replica for replica in self._staged if replica not in dirty]
+            self._write(list(dirty))
+
+    def _put_off(self, staged: list[Replica]) -> list[Replica]:
+        """Return what is written now, and have a turn come soon for what is not."""
+        firsts = [replica for replica in staged if not replica.appended_offset]
+        later = dict.fromkeys(firsts[FIRST_BATCHES_MAX:])
+        if not later:
+            return staged
+        self._staged = list(later)
+        self._on_staged()
+        return [replica for replica in staged if replica not in later]
+
+    def _write(self, staged: list[Replica]) -> None:
         written = []
         for replica in staged:
             try:

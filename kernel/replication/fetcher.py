@@ -223,6 +223,7 @@ class Fetcher:
         """Do what an answer asks for, partition by partition; what it brought is written once for each."""
         told: list[_Told] = []
         outside: list[Followed] = []
+        staged: list[Replica] = []
         size_bytes = firsts_count = 0
         for followed, answer in self._answered(response, wanted):
             records = cast("Buffer", answer.records if answer.records is not None else b"")  # received: it is in memory
@@ -234,7 +235,9 @@ class Fetcher:
                 if len(records):
                     firsts_count += not followed.replica.appended_offset
                     self._parts.writes.stage(followed.replica)
+                    staged.append(followed.replica)
             elif outcome.taken is Taken.TRUNCATED:
+                self._parts.writes.write_now(staged)  # other partitions' records do not wait
                 await self._after_cut(followed.replica)
             elif outcome.taken is Taken.OUT_OF_RANGE:
                 outside.append(followed)
@@ -243,10 +246,10 @@ class Fetcher:
             size_bytes += len(records)
             if size_bytes >= BYTES_BETWEEN_TURNS or firsts_count >= FIRST_BATCHES_MAX:
                 if firsts_count:
-                    self._parts.writes.write_staged()  # so that no turn makes more logs than these
+                    self._parts.writes.write_now(staged)  # so that no turn makes more logs than these
                 size_bytes = firsts_count = 0
                 await take_turn()
-        self._parts.writes.write_staged()
+        self._parts.writes.write_now(staged)
         await self._flush([each.replica for each in told])
         self._note_leader(told)
         for followed in outside:
@@ -275,7 +278,6 @@ class Fetcher:
     async def _after_cut(self, replica: Replica) -> None:
         """Put right what a truncation leaves, with others in between: a cut takes its time as well."""
         self._parts.replicas.changed.note((replica,))
-        self._parts.writes.write_staged()  # other partitions' records do not wait
         await rebuild_after_cut(self._parts.lifecycle, replica, self._parts.clock.now_ms())
         await take_turn()
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 CAREFUL: Final = -2
 """A limit that every append exceeds."""
+UNMADE_BYTES_MAX: Final = 64 * 1024
+"""So much may be staged for a log that is not on the disk before it is made for the sake of its index."""
 
 _batch_length = struct.Struct(">i").unpack_from
 
@@ -278,14 +280,14 @@ class LogWriter:
         self._directory.make(self.config)
 
     def _open_active(self) -> None:
-        self._make()
         active = self._active
         trusted, active.next_offset = active.next_offset, -1
         if active.find_next_offset() != trusted:
             reason = f"{active.path} ends at {active.next_offset}, its checkpoint of a clean shutdown says {trusted}"
             self.set_offline(reason)
             raise CorruptionError(f"{reason}: start the broker again without {CLEAN_SHUTDOWN} to have the log checked")
-        active.handle()
+        if self._directory.is_made:  # else what is staged first is to make it: see `_write_staged`
+            active.handle()
         # Not later: an entry must not be staged beside a scan of what is already there.
         active.find_max_timestamp()
         found = active.find_first_timestamp()
@@ -309,6 +311,11 @@ class LogWriter:
         replace_file(self._files, self.directory / EPOCH_CHECKPOINT, data, is_durable=False)
 
     def _add_index_entry(self, last_offset: int, position: int) -> None:
+        if not self._directory.is_made:
+            if self._end_position < UNMADE_BYTES_MAX:
+                return  # an entry behind this batch will do
+            with self._disk("make"):
+                self._make()
         active = self._active
         try:
             active.add_index_entry(last_offset, position, self._index_bytes)
@@ -335,6 +342,9 @@ class LogWriter:
         )
 
     def _write_staged(self) -> None:
+        if not self._directory.is_made:
+            with self._disk("make"):
+                self._make()
         active, staged = self._active, self._staged
         position = active.size_bytes
         try:

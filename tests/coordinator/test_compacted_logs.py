@@ -78,7 +78,7 @@ def load(topic: CompactedTopic, shard: Any, decode: Callable[..., Any]) -> Any:
     """Load a shard by the coordinators' loader, and return it."""
     hosted = SimpleNamespace(state=ShardState.LOADING, replica=topic.replica, shard=shard)
     counters, done = LoadCounters(), trio.Event()
-    loader = Loader(write_staged=lambda: None, fail=lambda replica, error: None, threads=SystemThreads())
+    loader = Loader(write_now=lambda replicas: None, fail=lambda replica, error: None, threads=SystemThreads())
     coordinator: Any = SimpleNamespace(decode=decode)
 
     async def main() -> None:

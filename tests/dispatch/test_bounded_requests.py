@@ -23,6 +23,7 @@ from odradek.kernel.partitions.staged_writes import FIRST_BATCHES_MAX
 from odradek.kernel.types import ZERO_ID
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
+from odradek.kernel.wire.messages.api_00_produce import ProduceRequest
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.kernel.wire.registry import APIS
 from odradek.plugins.transactions.metadata import TransactionMetadata, TransactionRecord
@@ -542,3 +543,56 @@ def test_a_produce_for_many_new_partitions_makes_few_logs_in_one_turn(tmp_path: 
     ((made, made_at_once_max, errors),) = found
     assert (made, errors) == (partitions_count, {0})
     assert 0 < made_at_once_max <= FIRST_BATCHES_MAX
+
+
+@pytest.mark.parametrize("acks", [1, -1, 0])
+def test_first_batches_of_many_requests_make_few_logs_in_one_turn(tmp_path: Path, acks: int) -> None:
+    count = 5 * FIRST_BATCHES_MAX
+    made_by_turn: list[int] = []
+    found: list[tuple[int, set[int]]] = []
+
+    async def work(world: World) -> None:
+        new = CreatableTopic(name="wide", num_partitions=count, replication_factor=1)
+        await world.parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[new], timeout_ms=60_000))
+        await world.settle()
+        world.known["WIDE_ID"] = world.parts.published.image.topics_by_name["wide"].topic_id
+        replicas = world.parts.logs.replicas
+        unmade_before = replicas.unmade_logs_count()
+        clients = [MemoryClient(world.router) for _ in range(count)]
+        for number, client in enumerate(clients):
+            data = [{"topic_id": "WIDE_ID", "partition_data": [{"index": number, "records": batch(b"value")}]}]
+            fields = {"acks": acks, "timeout_ms": 30_000, "topic_data": data}
+            client.send(made(ProduceRequest, fields, world.known), APIS[0].versions.highest)
+        while replicas.unmade_logs_count() > unmade_before - count:
+            unmade = replicas.unmade_logs_count()
+            world.router.turn_ended()
+            made_by_turn.append(unmade - replicas.unmade_logs_count())
+        answers: list[Any] = [answer for client in clients for answer in client.received()]
+        errors = {answer.responses[0].partition_responses[0].error_code for answer in answers}
+        ends = {replica.high_watermark for replica in replicas.topics["wide"].partitions.values()}
+        assert ends == {1}
+        found.append((len(answers), errors))
+
+    work_in(tmp_path, work, storage="segment")
+
+    assert made_by_turn == [FIRST_BATCHES_MAX] * 5
+    assert found == [(count, {0}) if acks else (0, set())]
+
+
+def test_who_is_put_off_is_written_by_turns_that_come_by_themselves(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        new = CreatableTopic(name="wide", num_partitions=3 * FIRST_BATCHES_MAX, replication_factor=1)
+        await world.parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[new], timeout_ms=60_000))
+        await world.settle()
+        world.known["WIDE_ID"] = world.parts.published.image.topics_by_name["wide"].topic_id
+        clients = [MemoryClient(world.router) for _ in range(3 * FIRST_BATCHES_MAX)]
+        for number, client in enumerate(clients):
+            data = [{"topic_id": "WIDE_ID", "partition_data": [{"index": number, "records": batch(b"value")}]}]
+            client.send(made(ProduceRequest, {"acks": 1, "timeout_ms": 30_000, "topic_data": data}, world.known), 13)
+
+        async def answered() -> int:
+            return sum(1 for client in clients if client.connection.outgoing)
+
+        await until(answered, lambda found: found == len(clients))
+
+    work_in(tmp_path, work, storage="segment")

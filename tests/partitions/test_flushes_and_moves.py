@@ -442,8 +442,9 @@ def test_a_new_log_takes_no_records_that_lie_where_it_is_to_be(hosted: Hosted) -
         (Path(name) / "t-0").mkdir()
         (Path(name) / "t-0" / "00000000000000000000.log").write_bytes(b"records of somebody else")
     hosted.open("t")
+    hosted.produce("t", 0)
     with pytest.raises(KafkaError) as caught:
-        hosted.produce("t", 0)
+        hosted.produce("t", 1)
 
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert "nobody knows whose" in str(hosted.replicas.get("t", 0).offline_reason)
