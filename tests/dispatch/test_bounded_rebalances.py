@@ -105,14 +105,13 @@ class ClassicMembers:
         async def answered() -> list[int]:
             return [number for number, (client, _key) in self._waiting.items() if client.connection.outgoing]
 
-        answers = []
+        answers: list[Any] = []
         for number in await until(answered, lambda found: len(found) == count):
             client, key = self._waiting.pop(number)
-            (answer,) = client.received()
-            assert not answer.error_code
+            answers += client.received()
+            assert not answers[-1].error_code
             if key == 11:
-                self.ids[number] = answer.member_id
-            answers.append(answer)
+                self.ids[number] = answers[-1].member_id
         return answers
 
 

@@ -20,15 +20,10 @@ class FullFiles(OsFiles):
 
     is_full = False
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._real_mkdir = self.mkdir
-        self.mkdir = self._mkdir
-
-    def _mkdir(self, path: Path, /) -> None:
+    def mkdir(self, path: Path) -> None:
         if self.is_full:
             raise OSError(errno.ENOSPC, "full")
-        self._real_mkdir(path)
+        super().mkdir(path)
 
 
 def engine_of(directory: Path, files: Files | None = None) -> SegmentEngine:
