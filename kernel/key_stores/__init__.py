@@ -8,7 +8,7 @@ PKCS12     30, an ASN.1 sequence                                       `pkcs12`,
 PEM        text, with `-----BEGIN` somewhere                           OpenSSL itself
 =========  ==========================================================  ====================================
 
-Nothing here opens a file: `machine.tls_keys` does.
+None of these opens a file: `loading` does, which is no part of the core.
 
 .. versionadded:: 0.1
 """

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 import attrs
 
 from ..errors import ConfigError
-from ..machine.tls_keys import TLS_VERSIONS, load_key, load_trusted
+from ..key_stores.loading import TLS_VERSIONS, load_key, load_trusted
 from .connection import MEMORY
 from .endpoint import READ, RECEIVE_BYTES_PER_TURN, SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
 from .settings import ClientAuth

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from ..machine.tls_keys import TLS_VERSIONS, load_key, load_trusted
+from ..key_stores.loading import TLS_VERSIONS, load_key, load_trusted
 
 if TYPE_CHECKING:
     from .settings import TlsClientSettings

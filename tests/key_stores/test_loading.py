@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from odradek.kernel.errors import ConfigError
-from odradek.kernel.machine import tls_keys
-from odradek.kernel.machine.tls_keys import load_key, load_trusted
+from odradek.kernel.key_stores import loading
+from odradek.kernel.key_stores.loading import load_key, load_trusted
 from odradek.kernel.peers.settings import TlsClientSettings
 from tests.key_stores.stores import GOLDEN, KEY_PASSWORD, PASSWORD
 
@@ -133,7 +133,7 @@ class Witness:
 def test_an_opened_key_lies_in_a_private_file_that_is_gone_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(tls_keys, "_memory_file", lambda: None)
+    monkeypatch.setattr(loading, "_memory_file", lambda: None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     witness: Any = Witness()
 
@@ -156,7 +156,7 @@ def test_on_linux_an_opened_key_lies_in_memory_alone(monkeypatch: pytest.MonkeyP
 
 
 def test_a_key_is_gone_where_it_does_not_load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tls_keys, "_memory_file", lambda: None)
+    monkeypatch.setattr(loading, "_memory_file", lambda: None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     texts = {"keystore_key": "-----BEGIN PRIVATE KEY-----\n", "keystore_certificate_chain": "c"}
 

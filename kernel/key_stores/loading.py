@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import attrs
 
 from ..errors import ConfigError
-from ..key_stores import StoreError, StoreFormat, open_key_store, open_trust_store
+from .formats import StoreFormat, open_key_store, open_trust_store
+from .values import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
