@@ -81,14 +81,18 @@ from .contracts.election import (
     ElectionFactory,
     ElectionInput,
     ElectionReason,
+    FetchEnded,
     IsrChange,
     IsrChangeEnded,
     KnownBroker,
+    LeadershipGivenUp,
     MetadataChanged,
     PartitionState,
     PeerMessage,
+    PeerRefused,
     Ready,
     Role,
+    VotersChanged,
 )
 from .contracts.gathering import Gathered
 from .contracts.log_values import EpochEnd, FileSlice, FoundLog, LogDirInfo, RecordsData, SegmentInfo
@@ -171,6 +175,16 @@ from .records.batch import (
 )
 from .records.builder import BatchBuilder
 from .records.compression import CompressionType
+from .records.control import (
+    KRaftControlRecord,
+    KRaftVersion,
+    KRaftVersionRange,
+    KRaftVoter,
+    KRaftVoters,
+    LeaderChange,
+    QuorumVoter,
+    VoterEndpoint,
+)
 from .records.header_due import HeaderDue
 from .records.key_table import KeyTable, Winner
 from .records.reader import read_batch
@@ -271,6 +285,7 @@ __all__ = [
     "EpochEnd",
     "ErrorCode",
     "Expiry",
+    "FetchEnded",
     "FetchSessionFigures",
     "FileHandle",
     "FileLock",
@@ -285,12 +300,19 @@ __all__ = [
     "Importance",
     "IsrChange",
     "IsrChangeEnded",
+    "KRaftControlRecord",
+    "KRaftVersion",
+    "KRaftVersionRange",
+    "KRaftVoter",
+    "KRaftVoters",
     "KafkaError",
     "KeyTable",
     "KnownBroker",
     "KnownEnd",
     "LatencyFigures",
     "LazyHandler",
+    "LeaderChange",
+    "LeadershipGivenUp",
     "ListPieces",
     "Lock",
     "LogConfig",
@@ -326,10 +348,12 @@ __all__ = [
     "Pattern",
     "PatternError",
     "PeerMessage",
+    "PeerRefused",
     "PluginError",
     "Processes",
     "ProducerIdentity",
     "ProgressLine",
+    "QuorumVoter",
     "Ready",
     "Record",
     "RecordDue",
@@ -377,6 +401,8 @@ __all__ = [
     "TransactionMarker",
     "Transactions",
     "UpdateMode",
+    "VoterEndpoint",
+    "VotersChanged",
     "Waiter",
     "WaitingFigures",
     "WeighingSelection",

@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 import attrs
 
 from ..errors import ErrorCode
+from ..types import ZERO_ID
 
 if TYPE_CHECKING:
     import random
+    import uuid
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from ..records.control import KRaftControlRecord, KRaftVoters
     from ..types import TopicIdPartition
     from ..wire.message import Message
+    from .log_values import EpochEnd
     from .services import ConfigView
 
 
@@ -86,13 +90,65 @@ class MetadataChanged:
 class PeerMessage:
     """Input or effect: a message of the election's own protocol from or to another replica.
 
+    Addresses and the cluster's id are the shell's: it checks them in what comes, and writes them into what goes.
+
     Attributes:
-        broker_id: The other replica's broker.
-        message: As Kafka's quorums send it: Vote, BeginQuorumEpoch, EndQuorumEpoch, requests and responses.
+        broker_id: The other replica's broker; -1 for a client.
+        message: As Kafka's quorums send it: Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, AddRaftVoter,
+            RemoveRaftVoter, UpdateRaftVoter, requests and responses.
+        correlation_id: Of a request that came, as the shell counts them; its response has the same.
     """
 
     broker_id: int
     message: Message
+    correlation_id: int = 0
+
+
+@attrs.frozen
+class FetchEnded:
+    """Input: another replica has answered a fetch of this one; its records and high watermark have been taken.
+
+    Attributes:
+        broker_id: Who was asked.
+        error: Of the partition in its answer.
+        leader_id: Who leads according to it, -1 when it did not say.
+        leader_epoch: The epoch that goes with it, -1 when it did not say.
+    """
+
+    broker_id: int
+    error: ErrorCode = ErrorCode.NONE
+    leader_id: int = -1
+    leader_epoch: int = -1
+
+
+@attrs.frozen
+class PeerRefused:
+    """Input: another replica's machine refuses connections, so its process is gone. A time-out does not say that."""
+
+    broker_id: int
+
+
+@attrs.frozen
+class VotersChanged:
+    """Input: the newest voters that this log names are these; they count at once, committed or not (KIP-853).
+
+    Told before anything else where the log names some, and again whenever an append or a truncation changed them; then
+    the replicas of the metadata are not who votes.
+
+    Attributes:
+        record: The voters.
+        offset: Of the record in the log; -1 for what the founding of the cluster left beside it.
+        former: The voters before; until `record` is committed, one of them may be needed to bring that about.
+    """
+
+    record: KRaftVoters
+    offset: int
+    former: KRaftVoters | None = None
+
+
+@attrs.frozen
+class LeadershipGivenUp:
+    """Input: this replica is to lead no more, as its broker stops; where the controller chooses, it is no news."""
 
 
 @attrs.frozen
@@ -132,7 +188,9 @@ class IsrChangeEnded:
     partition_epoch: int = -1
 
 
-ElectionInput: TypeAlias = MetadataChanged | PeerMessage | IsrChangeEnded
+ElectionInput: TypeAlias = (
+    MetadataChanged | PeerMessage | IsrChangeEnded | FetchEnded | PeerRefused | VotersChanged | LeadershipGivenUp
+)
 
 
 @attrs.frozen
@@ -143,7 +201,9 @@ class Ready:
         hard_state: To be made durable before anything below is done.
         role: The replica's new role.
         leader_id: The leader that goes with it, -1 when unknown.
-        leader_epoch: The epoch that goes with it.
+        leader_epoch: The epoch that goes with it, and with `append`.
+        append: Control records that a leader appends as one batch, if it still leads in that epoch; `VotersChanged`
+            follows where there are voters among them.
         high_watermark: The new high watermark; never smaller than before within an epoch.
         messages: To be sent.
         isr_change: To be asked of the controller.
@@ -153,14 +213,15 @@ class Ready:
     role: Role | None = None
     leader_id: int = -1
     leader_epoch: int = -1
+    append: tuple[KRaftControlRecord, ...] = ()
     high_watermark: int | None = None
     messages: tuple[PeerMessage, ...] = ()
     isr_change: IsrChange | None = None
 
     @property
     def needs_quorum(self) -> bool:
-        """Whether something is to be kept or sent: what elections among replicas want."""
-        return self.hard_state is not None or bool(self.messages)
+        """Whether something is to be kept, appended or sent: what elections among replicas want."""
+        return self.hard_state is not None or bool(self.append or self.messages)
 
 
 class Election(Protocol):
@@ -190,16 +251,24 @@ class Election(Protocol):
         """Take note that this replica's log now ends at `log_end_offset` and return the high watermark. Hot.
 
         A truncation is told in the same way. It has no effect but what it returns: nobody looks at `ready` after it.
+        Where an append counts only when it is durable, as in the metadata log, it is told then.
         """
         ...
 
     def follower_fetch(
-        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        directory_id: uuid.UUID = ZERO_ID,
     ) -> int:
         """Take note that a follower has everything below `fetch_offset` and return the high watermark. Hot.
 
-        Nothing is taken from an incarnation of the broker that is not its current one. Other effects, as an in-sync set
-        that is to grow, stand in `ready`.
+        Told only of a fetch in this leader's epoch that agrees with its log: not of one that diverges. Nothing is taken
+        from an incarnation of the broker that is not its current one, nor for a voter from another directory than its
+        own. Other effects, as an in-sync set that is to grow, stand in `ready`.
 
         Args:
             broker_id: Who fetches.
@@ -207,6 +276,7 @@ class Election(Protocol):
             fetch_offset: Where its log ends.
             log_start_offset: Where its log starts, -1 when it did not say.
             now_ms: The monotonic clock.
+            directory_id: In which its replica lies, `ZERO_ID` when it did not say.
         """
         ...
 
@@ -272,9 +342,11 @@ class ElectionContext:
     Attributes:
         partition: Whose.
         broker_id: This broker.
+        directory_id: In which its replica lies, `ZERO_ID` where that has no name.
         log_end_offset: Of the local log.
         high_watermark: From the last checkpoint, at most the log end offset.
-        latest_epoch: Of the local log, -1 when empty.
+        log_end: Returns the largest epoch in the local log as it is now, -1 when there is none, and where it ends,
+            durable or not: what votes are compared by.
         hard_state: What the last `Ready.hard_state` was, None when there was none.
         config: Returns the broker's configuration as it is now: its own keys, as `replica.lag.time.max.ms`.
         settings: The topic keys that plugins registered, by name: what they say for the topic when its log is opened;
@@ -285,9 +357,10 @@ class ElectionContext:
 
     partition: TopicIdPartition
     broker_id: int
+    directory_id: uuid.UUID
     log_end_offset: int
     high_watermark: int
-    latest_epoch: int
+    log_end: Callable[[], EpochEnd]
     hard_state: bytes | None
     config: Callable[[], ConfigView]
     settings: Mapping[str, object]
@@ -316,5 +389,13 @@ class ElectionFactory(Protocol):
         ...
 
     def initial_state(self, replicas: Sequence[int], live_brokers: Collection[int]) -> PartitionState:
-        """Return the state of a new partition (leader epoch 0); at least one replica is alive."""
+        """Return the state of a new partition (leader epoch 0); at least one replica is alive.
+
+        An election whose replicas choose among themselves names no leader.
+        """
         ...
+
+
+def is_among_replicas(factory: ElectionFactory) -> bool:
+    """Return whether leaders are chosen by replicas among themselves, and not by the controller."""
+    return factory.initial_state((1,), (1,)).leader < 0

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from ..config.topic import TopicConfig
 from ..contracts.election import ElectionContext
+from ..contracts.log_values import EpochEnd
 from ..contracts.storage import LogConfig
 from ..errors import CorruptionError, StorageError
 from ..machine.files import disk_error
 from ..machine.threads import Workers
 from ..plugin_system.manager import choose_offer
-from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, NO_EPOCH, TopicIdPartition
+from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, NO_EPOCH, ZERO_ID, TopicIdPartition
 from .local_log import LocalLog
 from .metadata_log import MetadataLog
 from .snapshots import SnapshotSettings, newest_snapshot_end, newest_snapshot_epoch
@@ -167,9 +168,10 @@ def _led_by_this_broker(
     context = ElectionContext(
         partition=partition,
         broker_id=config.node_id,
+        directory_id=ZERO_ID,
         log_end_offset=log.log_end_offset,
         high_watermark=log.log_start_offset,
-        latest_epoch=max(log.latest_epoch, snapshot_epoch),
+        log_end=lambda: EpochEnd(max(log.latest_epoch, snapshot_epoch), log.log_end_offset),
         hard_state=None,
         config=live_config,
         settings=TopicConfig.resolve(config).extra,

@@ -14,6 +14,7 @@ import attrs
 
 from ..contracts.append_stage import AppendStage
 from ..contracts.election import Election, ElectionContext
+from ..contracts.log_values import EpochEnd
 from ..contracts.storage import PartitionLog
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..machine.turnstile import run_at_once, run_in_slices
@@ -251,9 +252,10 @@ class ReplicaOpener:
             ElectionContext(
                 partition=partition,
                 broker_id=self.broker_id,
+                directory_id=ZERO_ID,
                 log_end_offset=log.log_end_offset,
                 high_watermark=min(high_watermark, log.log_end_offset),
-                latest_epoch=log.latest_epoch,
+                log_end=lambda: EpochEnd(log.latest_epoch, log.log_end_offset),
                 hard_state=None,
                 config=self.config,
                 settings=plan.values,

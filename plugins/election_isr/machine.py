@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from odradek.kernel.api import (
+    ZERO_ID,
     ElectionContext,
     ElectionInput,
     ErrorCode,
@@ -41,6 +42,7 @@ from odradek.kernel.api import (
 from .followers import NEVER, UNKNOWN, Follower
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Collection
 
 LAG_KEY: Final = "replica.lag.time.max.ms"
@@ -104,7 +106,13 @@ class IsrElection:
         return self.high_watermark
 
     def follower_fetch(
-        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        directory_id: uuid.UUID = ZERO_ID,
     ) -> int:
         """See `Election.follower_fetch`; the fetch of a broker that has no replica changes nothing."""
         follower = self._followers.get(broker_id)

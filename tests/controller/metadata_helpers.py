@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import ElectionContext
+from odradek.kernel.contracts.log_values import EpochEnd
 from odradek.kernel.controller.brokers import Registration
 from odradek.kernel.controller.controller import Controller
 from odradek.kernel.controller.rules import ControllerRules
@@ -16,6 +17,7 @@ from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.features import METADATA_VERSION_MAX, supported_ranges
 from odradek.kernel.metadata.image import BrokerEndpoint, MetadataImage
+from odradek.kernel.types import ZERO_ID
 from odradek.plugins import election_isr
 
 if TYPE_CHECKING:
@@ -106,9 +108,10 @@ def context_of(log: PartitionLog) -> ElectionContext:
     return ElectionContext(
         partition=log.partition,
         broker_id=1,
+        directory_id=ZERO_ID,
         log_end_offset=log.log_end_offset,
         high_watermark=log.log_start_offset,
-        latest_epoch=log.latest_epoch,
+        log_end=lambda: EpochEnd(log.latest_epoch, log.log_end_offset),
         hard_state=None,
         config=lambda: BrokerConfig(Registry.of()),
         settings={},

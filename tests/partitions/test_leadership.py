@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 from odradek.kernel.contracts.election import PartitionState, Ready, Role
 from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.records.validation import ValidationRules
+from odradek.kernel.types import ZERO_ID
 from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.testing.contracts.storage_base import PARTITION, SMALL, fill, make_context
 
@@ -43,7 +45,13 @@ class Scripted:
         return log_end_offset
 
     def follower_fetch(
-        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        directory_id: uuid.UUID = ZERO_ID,
     ) -> int:
         return self.high_watermark
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import uuid
 from collections.abc import Collection, Sequence
 
 import attrs
 import pytest
 
 from odradek.kernel.api import (
+    ZERO_ID,
     Election,
     ElectionContext,
     ElectionFactory,
@@ -16,6 +18,7 @@ from odradek.kernel.api import (
     ElectionReason,
     ErrorCode,
     IsrChangeEnded,
+    LeadershipGivenUp,
     MetadataChanged,
     PartitionState,
     Ready,
@@ -25,8 +28,11 @@ from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.election_isr.followers import Follower
 from odradek.plugins.election_isr.machine import IsrElection
 from odradek.testing.contracts.election import ElectionContract
+from odradek.testing.contracts.election_voting import VotingPromises
 
 CONTRACT_TESTS = [name for name, _ in inspect.getmembers(ElectionContract, inspect.isfunction) if name[:5] == "test_"]
+VOTING_TESTS = {name for name in vars(VotingPromises) if name.startswith("test_")}
+"""What `test_voting_kit` is about."""
 AMONG_REPLICAS = "test_an_election_among_replicas_chooses_nobody_for_the_controller"
 
 
@@ -62,6 +68,15 @@ class ForgetsEffects(Broken):
     def ready(self) -> Ready | None:
         found, self._ready = self._ready, None
         return found
+
+
+class ListensToVotes(Broken):
+    expected = ("test_news_of_votes_changes_nothing_where_the_controller_chooses",)
+
+    def step(self, event: ElectionInput) -> None:
+        super().step(event)
+        if isinstance(event, LeadershipGivenUp):
+            self.role = Role.FOLLOWER
 
 
 class NeverDone(Broken):
@@ -138,7 +153,13 @@ class CommitsTheFastest(Broken):
     )
 
     def follower_fetch(
-        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        directory_id: uuid.UUID = ZERO_ID,
     ) -> int:
         super().follower_fetch(broker_id, broker_epoch, fetch_offset, log_start_offset, now_ms)
         if broker_id in self._followers:
@@ -150,7 +171,13 @@ class CommitsForStrangers(Broken):
     expected = ("test_a_fetch_of_a_stranger_changes_nothing",)
 
     def follower_fetch(
-        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        directory_id: uuid.UUID = ZERO_ID,
     ) -> int:
         if broker_id not in self._followers:
             self.high_watermark = fetch_offset
@@ -179,7 +206,13 @@ class ListensToTheDead(Broken):
     expected = ("test_a_fetch_of_an_earlier_incarnation_changes_nothing",)
 
     def follower_fetch(
-        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        directory_id: uuid.UUID = ZERO_ID,
     ) -> int:
         return super().follower_fetch(broker_id, max(broker_epoch, 10), fetch_offset, log_start_offset, now_ms)
 
@@ -230,7 +263,13 @@ class AsksForEveryChange(Broken):
     expected = ("test_one_change_is_asked_at_a_time",)
 
     def follower_fetch(
-        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        directory_id: uuid.UUID = ZERO_ID,
     ) -> int:
         self._asked = None
         return super().follower_fetch(broker_id, broker_epoch, fetch_offset, log_start_offset, now_ms)
@@ -456,7 +495,7 @@ def test_every_test_of_the_election_kit_finds_something() -> None:
     broken: list[type[Broken] | type[BrokenFactory]] = [*Broken.__subclasses__(), *BrokenFactory.__subclasses__()]
     finding = {name for each in broken for name in each.expected} | {AMONG_REPLICAS}
 
-    assert sorted(set(CONTRACT_TESTS) - finding) == []
+    assert sorted(set(CONTRACT_TESTS) - finding - VOTING_TESTS) == []
 
 
 def test_a_sound_election_passes_what_the_broken_ones_fail() -> None:

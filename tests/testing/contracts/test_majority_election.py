@@ -5,10 +5,12 @@ It is no plugin: votes go by time-outs that are no time-outs, and nothing is kep
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from odradek.kernel.api import (
+    ZERO_ID,
     Election,
     ElectionContext,
     ElectionFactory,
@@ -109,7 +111,13 @@ class MajorityElection:
         return self._count(self._broker_id, log_end_offset)
 
     def follower_fetch(
-        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        directory_id: uuid.UUID = ZERO_ID,
     ) -> int:
         return self._count(broker_id, fetch_offset)
 

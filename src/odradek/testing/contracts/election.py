@@ -5,7 +5,8 @@ Needs pytest. Each test's name is the promise it checks. Levels that a plugin de
 * `is_chosen_by_controller`: leaders come from `choose_leader`; without it that method answers None always, and `win`
   says how broker 1 comes to lead;
 * `commits_by_isr`: a record is committed when every replica of the in-sync set has it; without it a leader commits what
-  earlier leaders left no later than with the first record of its own.
+  earlier leaders left no later than with the first record of its own;
+* `speaks_kraft`: replicas vote by the messages of Kafka's quorums (`election_voting`).
 
 What belongs to a level that is not declared is skipped. An election that reads its plugin's keys is made with
 `settings`.
@@ -20,16 +21,28 @@ import random
 
 import attrs
 
-from odradek.kernel.contracts.election import ElectionReason, MetadataChanged, PartitionState, Role
+from odradek.kernel.contracts.election import (
+    ElectionReason,
+    FetchEnded,
+    LeadershipGivenUp,
+    MetadataChanged,
+    PartitionState,
+    PeerMessage,
+    PeerRefused,
+    Role,
+    VotersChanged,
+)
+from odradek.kernel.wire.messages.api_52_vote import VoteRequest
 
 from .election_base import ALONE, PARTITION, THREE
 from .election_in_sync import InSyncPromises
+from .election_voting import VotingPromises, voters
 from .levels import needs_level
 
 __all__ = ["PARTITION", "ElectionContract"]
 
 
-class ElectionContract(InSyncPromises):
+class ElectionContract(InSyncPromises, VotingPromises):
     """What every election promises."""
 
     # -- roles ---------------------------------------------------------------------------------------------------
@@ -106,6 +119,20 @@ class ElectionContract(InSyncPromises):
         election.step(MetadataChanged(attrs.evolve(THREE, leader=-1, leader_epoch=1, partition_epoch=1), 1))
 
         assert election.role is Role.OFFLINE
+
+    def test_news_of_votes_changes_nothing_where_the_controller_chooses(self) -> None:
+        needs_level(self, "is_chosen_by_controller")
+        election = self.leading(THREE)
+        for event in (
+            FetchEnded(2, leader_id=2, leader_epoch=9),
+            PeerRefused(2),
+            VotersChanged(voters(2, 3), 4),
+            LeadershipGivenUp(),
+            PeerMessage(2, VoteRequest()),
+        ):
+            election.step(event)
+
+        assert (election.ready(), election.role, election.leader_epoch) == (None, Role.LEADER, 0)
 
     # -- commitment ----------------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ import attrs
 from odradek.kernel.config.broker import BrokerConfig
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import ElectionContext, MetadataChanged, PartitionState, Role
-from odradek.kernel.types import TopicIdPartition
+from odradek.kernel.contracts.log_values import EpochEnd
+from odradek.kernel.types import ZERO_ID, TopicIdPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,7 @@ class ElectionKit:
 
     is_chosen_by_controller: ClassVar[bool] = True
     commits_by_isr: ClassVar[bool] = True
+    speaks_kraft: ClassVar[bool] = False
     settings: ClassVar[Mapping[str, object]] = {}
     """Values of the topic keys that the plugin registered."""
 
@@ -60,16 +62,20 @@ class ElectionKit:
         broker_id: int = 1,
         log_end_offset: int = 0,
         high_watermark: int = 0,
+        latest_epoch: int = -1,
+        hard_state: bytes | None = None,
+        directory_id: uuid.UUID = ZERO_ID,
         brokers: Mapping[int, Broker] = BROKERS,
     ) -> Election:
         """Return an election of `PARTITION` that knows no metadata yet but for these brokers."""
         context = ElectionContext(
             partition=PARTITION,
             broker_id=broker_id,
+            directory_id=directory_id,
             log_end_offset=log_end_offset,
             high_watermark=high_watermark,
-            latest_epoch=-1,
-            hard_state=None,
+            log_end=lambda: EpochEnd(latest_epoch, log_end_offset),
+            hard_state=hard_state,
             config=lambda: BrokerConfig(Registry.of()),
             settings=self.settings,
             random=random.Random(7),
