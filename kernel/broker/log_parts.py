@@ -9,10 +9,11 @@ from ..cleanup.compactor import Compactor, CompactorSettings
 from ..cleanup.log_states import Policies
 from ..cleanup.retention import Retention, RetentionSettings
 from ..cleanup.workers import start_worker
+from ..contracts.election import is_among_replicas
 from ..contracts.storage import StorageEngine
 from ..contracts.storage_context import StorageContext
 from ..controller.directory_changes import directory_of
-from ..errors import OdradekError
+from ..errors import ConfigError, OdradekError
 from ..machine.throttle import Throttle
 from ..partitions.directory_reports import DirectoryReports
 from ..partitions.flush_service import FlushService
@@ -159,7 +160,10 @@ class LogParts:
         if keeps_nothing(config, options.storages.keys()):
             return {}
         choose_offer(options.storages, config.storage, "storage", "odradek.storage")
-        choose_offer(options.elections, config.get_text("odradek.election"), "election", "odradek.election")
+        name = config.get_text("odradek.election")
+        if is_among_replicas(choose_offer(options.elections, name, "election", "odradek.election")):
+            what = f"odradek.election is {name!r}: replicas that vote are not built yet"
+            raise ConfigError(what, where=config.where("odradek.election"), hint="choose another one, such as 'isr'")
         return {name: self._make_engine(name, factory) for name, factory in options.storages.items()}
 
     def _make_engine(self, name: str, factory: StorageFactory) -> StorageEngine:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import attrs
 
+from ..contracts.election import is_among_replicas
 from ..errors import ErrorCode, KafkaError
 from ..metadata.image import ResourceType
 from ..types import ZERO_ID
@@ -70,7 +71,7 @@ class ControllerRules:
         """Return the election factory of a name.
 
         Raises:
-            KafkaError: INVALID_CONFIG: no plugin offers it.
+            KafkaError: INVALID_CONFIG: no plugin offers it, or its replicas vote, for whom nothing is carried yet.
         """
         factory = self.elections.get(name)
         if factory is None:
@@ -78,6 +79,10 @@ class ControllerRules:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
                 f"odradek.election is {name!r}, which no enabled plugin offers; there is {known}",
+            )
+        if is_among_replicas(factory):
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"odradek.election is {name!r}: replicas that vote are not built yet"
             )
         return factory
 

@@ -1,0 +1,95 @@
+"""Pure core: the change of voters that a leader is at: asked, appended, committed, answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from odradek.kernel.api import ErrorCode
+
+from .timing import Timer
+from .voter_changes import (
+    PendingChange,
+    Refusal,
+    Situation,
+    VoterChange,
+    answer_change,
+    answers_at_once,
+    asked_replica,
+    decide,
+)
+
+if TYPE_CHECKING:
+    from odradek.kernel.api import PeerMessage, VotersChanged
+
+    from .replica import Replica
+
+NOT_LEADING: Final = Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller does not lead the quorum")
+TIMED_OUT: Final = Refusal(ErrorCode.REQUEST_TIMED_OUT, "the change is appended and not committed in time")
+
+
+class Changing:
+    """At most one change. Owned by the election.
+
+    A change that is not waited for any more, as its time is over or the leader is another, may be committed all the
+    same: whoever asked looks, or asks again.
+    """
+
+    def __init__(self, replica: Replica) -> None:
+        """Begin with none."""
+        self._replica = replica
+        self._pending: PendingChange | None = None
+        self._timer = Timer()
+
+    def ask(self, asked: PeerMessage, now_ms: int) -> None:
+        """Begin a change, or refuse it."""
+        replica, request = self._replica, cast("VoterChange", asked.message)
+        if replica.leadership is None:
+            self._answer(asked, NOT_LEADING)
+            return
+        decided = decide(
+            request,
+            Situation(
+                voters=replica.voters,
+                has_committed=replica.high_watermark > replica.leadership.epoch_start,
+                is_changing=self._pending is not None or replica.voters.offset >= replica.high_watermark,
+                has_caught_up=replica.leadership.has_caught_up(asked_replica(request), now_ms),
+            ),
+        )
+        if isinstance(decided, Refusal):
+            self._answer(asked, decided)
+            return
+        self._pending = PendingChange(asked, decided)
+        self._timer.start(getattr(request, "timeout_ms", replica.timeouts.fetch_ms()))
+        replica.effects.append((decided,))
+
+    def appended(self, event: VotersChanged) -> None:
+        """Take note that the log names these voters now."""
+        pending = self._pending
+        if pending is not None and event.record == pending.record:
+            pending.offset = event.offset
+            if answers_at_once(pending.asked.message):
+                self._end(None)
+
+    def settle(self) -> None:
+        """Answer what is committed, or what this replica cannot bring to an end any more."""
+        pending, replica = self._pending, self._replica
+        if pending is None:
+            return
+        if replica.leadership is None:
+            self._end(NOT_LEADING)
+        elif 0 <= pending.offset < replica.high_watermark:
+            self._end(None)
+
+    def tick(self, now_ms: int) -> None:
+        """Answer whoever has waited long enough."""
+        if self._pending is not None and self._timer.is_due(now_ms):
+            self._end(TIMED_OUT)
+
+    def _end(self, refusal: Refusal | None) -> None:
+        assert self._pending is not None, "there is a change to end"
+        asked, self._pending = self._pending.asked, None
+        self._answer(asked, refusal)
+
+    def _answer(self, asked: PeerMessage, refusal: Refusal | None) -> None:
+        response: Any = answer_change(asked.message, self._replica.standing, refusal)
+        self._replica.effects.answer(asked, response)

@@ -1,0 +1,126 @@
+"""Pure core: what a leader knows of the others in its epoch: from their fetches, for followers pull.
+
+A record is committed when a majority of the voters has it, and the leader's epoch with it: the first record of an epoch
+is the leader's own, and nothing older is committed before that is, for until then another leader could still undo it
+(Raft, 5.4.2). A leader whom no majority fetches from does not know whether it still leads.
+
+*Source:* LeaderState of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .voters import ReplicaKey, Voters
+
+UNKNOWN: Final = -1
+OBSERVER_MS_MAX: Final = 300_000
+"""An observer that has not fetched for so long is forgotten."""
+OBSERVERS_MAX: Final = 10_000
+CAUGHT_UP_MS_MAX: Final = 3_600_000
+"""Whoever had all records within this time may become a voter."""
+
+
+class Progress:
+    """How far a replica has come. Owned by the leadership."""
+
+    __slots__ = ("caught_up_ms", "end", "fetched_ms", "has_fetched", "leader_end", "log_start")
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.end = self.log_start = self.leader_end = self.fetched_ms = self.caught_up_ms = UNKNOWN
+        self.has_fetched = False
+
+    def fetched(self, end: int, log_start: int, leader_end: int, now_ms: int) -> None:
+        """Take note of a fetch; one from where the log ended at the fetch before had caught up then. Hot."""
+        if end >= leader_end:
+            self.caught_up_ms = now_ms
+        elif self.leader_end != UNKNOWN and end >= self.leader_end:
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.end, self.log_start, self.leader_end, self.fetched_ms = end, log_start, leader_end, now_ms
+        self.has_fetched = True
+
+    def __repr__(self) -> str:
+        return f"<Progress to {self.end}>"
+
+
+class Leadership:
+    """The others, as the leader of one epoch sees them. Owned by the election.
+
+    Attributes:
+        epoch_start: Where the leader's log ended when its epoch began: its first record is there or behind.
+        followers: The other voters.
+        observers: Who fetches and has no vote.
+    """
+
+    __slots__ = ("_me", "_voters", "epoch_start", "followers", "observers")
+
+    def __init__(self, me: ReplicaKey, epoch_start: int, voters: Voters) -> None:
+        """Begin to lead."""
+        self._me, self._voters, self.epoch_start = me, voters, epoch_start
+        self.followers = {key: Progress() for key in voters.others(me)}
+        self.observers: dict[ReplicaKey, Progress] = {}
+
+    def change_voters(self, voters: Voters) -> None:
+        """Take note of other voters; what is known of a replica stays known."""
+        known = {**self.observers, **self.followers}
+        self._voters = voters
+        self.followers = {key: known.pop(key, Progress()) for key in voters.others(self._me)}
+        self.observers = {key: progress for key, progress in known.items() if progress.fetched_ms != UNKNOWN}
+
+    def fetched(self, replica: ReplicaKey, end: int, log_start: int, leader_end: int, now_ms: int) -> bool:
+        """Take note of a fetch, and return whether it was a voter's. Hot."""
+        for key, follower in self.followers.items():
+            if key.may_be(replica):
+                follower.fetched(end, log_start, leader_end, now_ms)
+                return True
+        if replica in self.observers or len(self.observers) < OBSERVERS_MAX:
+            self.observers.setdefault(replica, Progress()).fetched(end, log_start, leader_end, now_ms)
+        return False
+
+    def hears_a_majority(self) -> bool:
+        """Return whether a majority of the voters, this leader with them if it is one, has fetched in this round."""
+        heard = sum(follower.has_fetched for follower in self.followers.values())
+        return heard + self._voters.has(self._me) >= self._voters.majority
+
+    def begin_round(self) -> None:
+        """Begin to look anew who fetches."""
+        for follower in self.followers.values():
+            follower.has_fetched = False
+
+    def committed(self, own_end: int) -> int:
+        """Return the offset below which a majority has everything, `UNKNOWN` while nothing of this epoch is there.
+
+        Args:
+            own_end: Where the leader's own log ends; it counts only where the leader has a vote.
+        """
+        ends = [follower.end for follower in self.followers.values()]
+        if self._voters.has(self._me):
+            ends.append(own_end)
+        ends.sort(reverse=True)
+        found = ends[self._voters.majority - 1] if len(ends) >= self._voters.majority else UNKNOWN
+        return found if found > self.epoch_start else UNKNOWN
+
+    def successors(self) -> tuple[ReplicaKey, ...]:
+        """Return the other voters, whoever has most first."""
+        return tuple(sorted(self.followers, key=lambda key: (-self.followers[key].end, key)))
+
+    def silent(self, now_ms: int, for_ms: int) -> Iterator[ReplicaKey]:
+        """Iterate over the voters who have not fetched for so long, or never."""
+        for key, follower in self.followers.items():
+            if follower.fetched_ms == UNKNOWN or now_ms - follower.fetched_ms >= for_ms:
+                yield key
+
+    def has_caught_up(self, replica: ReplicaKey, now_ms: int) -> bool:
+        """Return whether an observer is near enough to the end to have a vote."""
+        known = self.observers.get(replica)
+        return known is not None and known.caught_up_ms != UNKNOWN and now_ms - known.fetched_ms <= CAUGHT_UP_MS_MAX
+
+    def forget_absent(self, now_ms: int) -> None:
+        """Forget observers that do not fetch any more."""
+        absent = [key for key, known in self.observers.items() if now_ms - known.fetched_ms > OBSERVER_MS_MAX]
+        for key in absent:
+            del self.observers[key]

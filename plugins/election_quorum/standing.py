@@ -1,0 +1,96 @@
+"""Pure core: what a replica must never forget, as Kafka keeps it in `quorum-state`: its epoch, leader and vote.
+
+| `data_version` | fields of the JSON object |
+| --- | --- |
+| 0 | `clusterId`, `leaderId`, `leaderEpoch`, `votedId`, `appliedOffset`, `currentVoters` |
+| 1 | `leaderId`, `leaderEpoch`, `votedId`, `votedDirectoryId` (KIP-853) |
+
+Either is read, 1 is written. Who lost the file, or cannot read it, might vote a second time in an epoch: what cannot be
+understood is refused, and the replica with it.
+
+*Source:* QuorumStateData and FileQuorumStateStore of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import attrs
+
+from odradek.kernel.api import ZERO_ID, CorruptionError, id_text, parse_id
+
+from .voters import ReplicaKey
+
+NOBODY: Final = -1
+VERSION: Final = 1
+_VERSION_KEY: Final = "data_version"
+_INT32_MAX: Final = 2**31 - 1
+
+
+@attrs.frozen
+class Standing:
+    """A replica's epoch, and what it has seen and said in it.
+
+    Attributes:
+        epoch: The largest that it has taken part in.
+        leader_id: Who leads in it, `NOBODY` when unknown.
+        voted: For whom it has voted in it.
+    """
+
+    epoch: int = 0
+    leader_id: int = NOBODY
+    voted: ReplicaKey | None = None
+
+
+def encode_standing(standing: Standing) -> bytes:
+    """Return what is to be kept, in Kafka's newest version."""
+    voted = standing.voted or ReplicaKey(NOBODY, ZERO_ID)
+    state = {
+        "leaderId": standing.leader_id,
+        "leaderEpoch": standing.epoch,
+        "votedId": voted.broker_id,
+        "votedDirectoryId": id_text(voted.directory_id),
+        _VERSION_KEY: VERSION,
+    }
+    return json.dumps(state, separators=(",", ":")).encode()
+
+
+def decode_standing(data: bytes) -> Standing:
+    """Return what was kept.
+
+    Raises:
+        CorruptionError: It is damaged or cut, contradicts itself, or a newer version wrote it.
+    """
+    try:
+        state = json.loads(data)
+    except ValueError as error:
+        raise CorruptionError(f"the quorum-state is damaged or cut: {error}") from error
+    if not isinstance(state, dict):
+        raise CorruptionError("the quorum-state is no JSON object")
+    version = _number(state, _VERSION_KEY, 0)
+    if version > VERSION:
+        raise CorruptionError(
+            f"the quorum-state has version {version}, which a newer release wrote: {VERSION} is known"
+        )
+    epoch = _number(state, "leaderEpoch", 0)
+    leader_id = _number(state, "leaderId", NOBODY)
+    voted_id = _number(state, "votedId", NOBODY)
+    return Standing(epoch, leader_id, _voted(state, voted_id, version) if voted_id != NOBODY else None)
+
+
+def _number(state: dict[str, Any], name: str, least: int) -> int:
+    value = state.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _INT32_MAX:
+        raise CorruptionError(f"the quorum-state has {name} {value!r}")
+    return value
+
+
+def _voted(state: dict[str, Any], voted_id: int, version: int) -> ReplicaKey:
+    if version == 0:
+        return ReplicaKey(voted_id)
+    text = state.get("votedDirectoryId")
+    try:
+        return ReplicaKey(voted_id, parse_id(text if isinstance(text, str) else ""))
+    except ValueError as error:
+        raise CorruptionError(f"the quorum-state has votedDirectoryId {text!r}") from error

@@ -1,0 +1,106 @@
+"""Pure core: who votes: brokers, each by the directory in which it keeps the log.
+
+A voter whose disk was replaced is another replica: it has forgotten its votes, and what it had acknowledged. So voters
+are told apart by directory id where it is known (KIP-853); where only `controller.quorum.voters` names them, or a
+topic's replicas, the broker's id has to do.
+
+*Source:* KIP-853; VoterSet and ReplicaKey of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import attrs
+
+from odradek.kernel.api import ZERO_ID, KRaftVoters, id_text
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable
+
+    from odradek.kernel.api import KRaftVoter
+
+
+class ReplicaKey(NamedTuple):
+    """A replica: its broker, and its directory's id, `ZERO_ID` where that is not known."""
+
+    broker_id: int
+    directory_id: uuid.UUID = ZERO_ID
+
+    def may_be(self, other: ReplicaKey) -> bool:
+        """Return whether both are one replica as far as is known."""
+        if self.broker_id != other.broker_id:
+            return False
+        return self.directory_id == other.directory_id or ZERO_ID in (self.directory_id, other.directory_id)
+
+    def __str__(self) -> str:
+        return f"{self.broker_id}" if self.directory_id == ZERO_ID else f"{self.broker_id}-{id_text(self.directory_id)}"
+
+
+@attrs.frozen
+class Voters:
+    """The voters of a quorum at one time.
+
+    Attributes:
+        keys: The voters, by broker id.
+        record: The record that names them, None for voters that are set from outside the log (`kraft.version` 0).
+        offset: Of the record in the log, -1 where it is not in it.
+        former: Who voted before that record.
+    """
+
+    keys: tuple[ReplicaKey, ...] = ()
+    record: KRaftVoters | None = None
+    offset: int = -1
+    former: tuple[ReplicaKey, ...] = ()
+
+    @classmethod
+    def of_replicas(cls, broker_ids: Iterable[int]) -> Voters:
+        """Return voters that nothing but their brokers' ids is known of."""
+        return cls(tuple(ReplicaKey(broker_id) for broker_id in sorted(set(broker_ids))))
+
+    @classmethod
+    def of_record(cls, record: KRaftVoters, offset: int, former: KRaftVoters | None = None) -> Voters:
+        """Return the voters that a record names."""
+        return cls(_keys_of(record), record, offset, () if former is None else _keys_of(former))
+
+    @property
+    def majority(self) -> int:
+        """How many of them are more than half."""
+        return len(self.keys) // 2 + 1
+
+    def find(self, broker_id: int) -> ReplicaKey | None:
+        """Return the voter of a broker."""
+        return next((key for key in self.keys if key.broker_id == broker_id), None)
+
+    def has(self, replica: ReplicaKey) -> bool:
+        """Return whether a replica votes."""
+        return any(key.may_be(replica) for key in self.keys)
+
+    def others(self, replica: ReplicaKey) -> tuple[ReplicaKey, ...]:
+        """Return all voters but this replica; another directory of its broker is another voter."""
+        return tuple(key for key in self.keys if not key.may_be(replica))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.keys)) or "nobody"
+
+
+def _keys_of(record: KRaftVoters) -> tuple[ReplicaKey, ...]:
+    return tuple(sorted(ReplicaKey(voter.voter_id, voter.voter_directory_id) for voter in record.voters))
+
+
+NOBODY: Final = Voters()
+
+
+def with_voter(record: KRaftVoters, voter: KRaftVoter) -> KRaftVoters:
+    """Return the record of the same voters with one more, or with news of one."""
+    others = [each for each in record.voters if each.voter_id != voter.voter_id]
+    return KRaftVoters(version=record.version, voters=sorted([*others, voter], key=lambda each: each.voter_id))
+
+
+def without_voter(record: KRaftVoters, broker_id: int) -> KRaftVoters:
+    """Return the record of the same voters without one."""
+    return KRaftVoters(version=record.version, voters=[each for each in record.voters if each.voter_id != broker_id])
