@@ -10,10 +10,10 @@ from ..dispatch.current_leaders import CurrentLeaders
 from ..dispatch.fetch_session import FetchSessionCache
 from ..dispatch.handlers.api_00_produce import ProduceHandler
 from ..dispatch.handlers.api_22_init_producer_id import ProducerIdSource
+from ..dispatch.long_work import LongWork
 from ..dispatch.produce_admission import AdmissionSettings, ProduceAdmission
 from ..dispatch.request_operation import RequestOperation
 from ..dispatch.router import Router
-from ..machine.long_work import LongWork
 from ..metadata.topic_maker import TopicMaker
 from ..partitions.marker_writer import LocalMarkerWriter
 from ..purgatory import clockwork

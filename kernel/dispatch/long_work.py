@@ -17,7 +17,7 @@ from typing import Final
 
 import trio
 
-from .threads import Threads, ThreadWork, Workers
+from ..machine.threads import Threads, ThreadWork, Workers
 
 log = logging.getLogger(__name__)
 
