@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _LOOK_S: Final = 0.5
 """How often one that waits looks at the rate."""
+_PAUSE_S_MIN: Final = 1e-6
+"""What is owed for less is paid off by who sends next: a clock may not be able to tell so short a time."""
 
 
 class Pace:
@@ -36,8 +38,8 @@ class Pace:
         """
         self._pay()
         self._owed_bytes += size_bytes
-        while self._owed_bytes >= 1:
-            await trio.sleep(min(self._owed_bytes / self._bytes_per_second(), _LOOK_S))
+        while (pause_s := self._owed_bytes / self._bytes_per_second()) >= _PAUSE_S_MIN:
+            await trio.sleep(min(pause_s, _LOOK_S))
             self._pay()
 
     def _pay(self) -> None:
