@@ -123,7 +123,7 @@ from .contracts.rewriting import RewritePlace, SegmentRewrite, SegmentSource, Se
 from .contracts.services import BrokerHandle, ConfigView, Metric, Service
 from .contracts.storage import EMPTY_READ, NO_LIMIT, KnownEnd, LogConfig, LogRead, PartitionLog, StorageEngine
 from .contracts.storage_context import StorageContext, StorageFactory
-from .contracts.tiering import RecordsAreRemoteError, Tier, TieredLog, TierSettings
+from .contracts.tiering import RecordsAreRemoteError, Tier, TieredLog, TierSettings, TierStart
 from .contracts.transactions import Admission, MarkerWriter, TransactionMarker, Transactions
 from .errors import (
     ConfigError,
@@ -389,6 +389,7 @@ __all__ = [
     "Threads",
     "Tier",
     "TierSettings",
+    "TierStart",
     "TieredLog",
     "TimerKey",
     "TopicCounters",

@@ -245,8 +245,8 @@ class Compactor:
 
     async def _candidate(self, topic: TopicReplicas, replica: Replica) -> _Candidate | None:
         partition_log, partition = replica.log, replica.partition
-        if replica.offline_reason is not None:
-            return None
+        if replica.offline_reason is not None or (replica.tiered_log is not None and not replica.is_leader):
+            return None  # what is in the store is its leader's
         clean_end = partition_log.clean_end if not self._policies.expires(topic.plan.cleanup) else 0
         if partition_log.rewritable_end <= max(clean_end, partition_log.log_start_offset):
             return None

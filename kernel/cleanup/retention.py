@@ -102,7 +102,8 @@ class Retention:
 
     async def _clean(self, replica: Replica, settings: CleanupSettings) -> None:
         is_empty = not replica.log.size_bytes and replica.tiered_log is None
-        if replica.offline_reason is not None or is_empty:
+        is_leaders = replica.tiered_log is not None and not replica.is_leader  # what is in the store expires once
+        if replica.offline_reason is not None or is_empty or is_leaders:
             return
         await trio.lowlevel.checkpoint()
         lookup = replica.log.begin_time_lookup(NO_LIMIT)

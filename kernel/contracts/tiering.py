@@ -9,6 +9,9 @@ it; what it then holds is a `PartitionLog` in every respect, with one difference
                                                               │ worker threads, read-ahead, cache
                           the request reads again <─ done() ──┘
 
+Who leads sends segments and removes them from the store. A follower does neither, and does not copy what its leader
+has there alone: it begins where the store's part ends.
+
 Nothing here waits for the store: a broker starts, leads, appends and serves what is local while it cannot be reached.
 
 *Source:* KIP-405 for names and meaning of settings and offsets.
@@ -26,10 +29,11 @@ from ..errors import ErrorCode, KafkaError
 from .storage import PartitionLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..types import TopicIdPartition
     from .cleanup import CleanupSettings
+    from .disk_work import DiskWork
 
 
 class RecordsAreRemoteError(KafkaError):
@@ -55,6 +59,35 @@ class TierSettings:
     local_retention_bytes: int
     remote_log_copy_disable: bool
     cleanup: CleanupSettings
+
+
+class TierStart(Protocol):
+    """A follower's log on its way to begin where the store's part ends. Life: `run`, `begin_keeping`, `apply`, or less.
+
+    Owned by the reactor's task but for `run`. Before `apply` the log and what is known of it are as they were.
+    """
+
+    def run(self) -> None:
+        """Get what the store has. Blocks; for a worker thread.
+
+        Raises:
+            OdradekError: It cannot be had, or is not there; to be tried again later.
+        """
+        ...
+
+    def begin_keeping(self) -> Sequence[DiskWork]:
+        """Begin to keep what stands beside the log: to be done in order, each of it, before `apply`."""
+        ...
+
+    def apply(self) -> None:
+        """Give up what is local, and begin empty at a segment's end in the store; durable on return.
+
+        Producers' snapshot, transaction indexes and epochs are those of the store up to there.
+
+        Raises:
+            StorageError: The log is offline.
+        """
+        ...
 
 
 class TieredLog(PartitionLog, Protocol):
@@ -92,6 +125,10 @@ class TieredLog(PartitionLog, Protocol):
             done: Called once, on the reactor's task and never before this returns: the same read then gives records,
                 or raises a `KafkaError` with a retriable code that says why they cannot be had, for a while.
         """
+        ...
+
+    def begin_at_store(self, offset: int) -> TierStart:
+        """Begin to have a follower's log begin at `offset` or behind: what is below is only in its leader's store."""
         ...
 
     def hold_uploads(self, end_offset: int | None) -> None:

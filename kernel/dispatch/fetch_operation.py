@@ -174,7 +174,9 @@ def read_targets(
             _read_one(replicas, target, limits, result, answer)
         except RecordsAreRemoteError:
             if limits.is_follower:  # it is to take what it lacks from the store itself, as in Kafka
+                watermarks = answer.high_watermark, answer.log_start_offset
                 _fail(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, answer)
+                answer.high_watermark, answer.log_start_offset = watermarks
                 result.is_final = True
             else:
                 result.cold += (target,)

@@ -2,7 +2,7 @@
 
     append      as many batches as a fetch brought: headers and CRCs are checked, no record is looked at
     truncate    where the leader's log went another way: never by the high watermark (KIP-101, KIP-279, KIP-595)
-    begin anew  where the leader's log starts behind this one's end
+    begin anew  where the leader's log starts behind this one's end; where the store's part of a tiered log ends
 
 Whatever falls, falls with everything that was derived of it: producers, their snapshots, transaction and time indexes,
 leader epochs, `appended_offset`, and the high watermark of what an unclean election lost. What is left of the producers
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ..contracts.storage import PartitionLog
+    from ..contracts.tiering import TierStart
     from ..records.batch import BatchHeader
     from ..types import Buffer
     from .replica import Replica
@@ -193,11 +194,34 @@ def begin_anew(replica: Replica, start_offset: int, now_ms: int) -> None:
     note_leader(replica, start_offset, start_offset)  # what the leader gave up was committed
 
 
+def begin_at_store(replica: Replica, start: TierStart) -> None:
+    """Give up what is local of a tiered log, and go on where the store's part ends; durable on return.
+
+    The replica is paused then: `rebuild_after_cut` is to follow, and reads the producers from the store's snapshot.
+
+    Args:
+        replica: A follower.
+        start: What the store has, with all that stands beside the log kept.
+
+    Raises:
+        KafkaError: This replica leads, or its log failed.
+    """
+    check_follower(replica)
+    log = replica.log
+    try:
+        start.apply()
+        replica.note_cut()
+    except Exception as error:
+        raise replica.gone_wrong(error) from error
+    note_leader(replica, log.log_end_offset, log.log_start_offset)  # what is in the store was committed
+    replica.pause(REBUILDING)
+
+
 async def rebuild_after_cut(lifecycle: ReplicaLifecycle, replica: Replica, now_ms: int) -> None:
     """Read the producers of a truncated replica from its log again, in slices, and have it served again.
 
-    To follow on `truncate` at once; nothing happens where that did not pause it. Cancelled: it goes on to its end, for
-    a log that is closed as cleanly shut down has to know its producers.
+    To follow on `truncate` and `begin_at_store` at once; nothing happens where these did not pause it. Cancelled: it
+    goes on to its end, for a log that is closed as cleanly shut down has to know its producers.
 
     Args:
         lifecycle: Of the broker's replicas.

@@ -25,6 +25,7 @@ import attrs
 from ..contracts.culprits import blame
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
+from ..contracts.tiering import RecordsAreRemoteError
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.files import DiskError
 from ..records.control import ControlRecordType, EndTransactionMarker
@@ -435,6 +436,7 @@ class Replica:
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE when the offset is below the log start or above the end.
+            RecordsAreRemoteError: They are not at hand, or a replica asks for what is no more local.
         """
         log = self.log
         end = self.appended_offset if is_follower else self.visible_end(isolation)
@@ -444,6 +446,8 @@ class Replica:
             return EMPTY_READ
         if offset < log.log_start_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if is_follower and self.tiered_log is not None and offset < self.tiered_log.local_log_start_offset:
+            raise RecordsAreRemoteError  # at hand or not
         try:
             return log.read(offset, max_bytes, end, at_least_one=at_least_one)
         except (KafkaError, StorageError):

@@ -33,11 +33,13 @@ class Followed:
         replica: This broker's.
         failures_count: How often in a row it could not be fetched.
         due_ms: Before that time it is not asked for.
+        is_beginning: Whether its log is to begin at the remote store's part: it is not asked for meanwhile.
     """
 
     replica: Replica
     failures_count: int = 0
     due_ms: int = 0
+    is_beginning: bool = False
     _wish: Wish | None = attrs.field(default=None, init=False)
 
     def wish(self, bytes_max: int) -> Wish:
@@ -85,7 +87,7 @@ def wanted_now(
     next_due_ms: int | None = None
     for partition, each in followed.items():
         replica = each.replica
-        if replica.offline_reason is not None or replica.is_leader:
+        if replica.offline_reason is not None or replica.is_leader or each.is_beginning:
             continue
         if each.due_ms > now_ms:
             next_due_ms = each.due_ms if next_due_ms is None else min(next_due_ms, each.due_ms)

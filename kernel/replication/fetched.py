@@ -4,8 +4,9 @@
 | --- | --- |
 | records | appends them as they are |
 | a diverging epoch | truncates, and asks from there; once more if that was not all (`rebuild_after_cut` follows) |
+| one below what is local of a tiered log | begins where the store's part ends |
 | OFFSET_OUT_OF_RANGE | asks where the leader's log begins and ends (`Reset`), and goes there |
-| OFFSET_MOVED_TO_TIERED_STORAGE | waits: what it lacks is the store's |
+| OFFSET_MOVED_TO_TIERED_STORAGE | begins where the store's part ends (`tier_starts`) |
 | FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER | waits for metadata, its own or the leader's |
 | UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID, anything else | waits |
 
@@ -36,6 +37,8 @@ class Taken(Enum):
     """Records are staged, or there were none."""
     TRUNCATED = "truncated"
     OUT_OF_RANGE = "out of range"
+    IN_STORE = "in store"
+    """What it lacks is in the remote store alone."""
     REFUSED = "refused"
     """It is to be asked again after a pause."""
 
@@ -74,12 +77,16 @@ def take_answer(replica: Replica, answer: PartitionData, records: Buffer, now_ms
     code = error_code(answer.error_code)
     if code is ErrorCode.OFFSET_OUT_OF_RANGE:
         return Outcome(Taken.OUT_OF_RANGE)
+    if code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+        return Outcome(Taken.IN_STORE)
     if code is not ErrorCode.NONE:
         return Outcome(Taken.REFUSED, "" if code in _PASSES else code.name)
     try:
         diverging = answer.diverging_epoch
         if diverging is not None and diverging.end_offset >= 0:
             offset = diverging_offset(replica.log, diverging.epoch, diverging.end_offset)
+            if replica.tiered_log is not None and offset < replica.tiered_log.local_log_start_offset:
+                return Outcome(Taken.IN_STORE)
             if truncate(replica, offset):
                 return Outcome(Taken.TRUNCATED)
             return Outcome(Taken.REFUSED, f"its log diverges at {offset}, and there is nothing to give up")

@@ -13,6 +13,7 @@ and the next request goes over the fetcher's other connection, in a session of i
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 import attrs
@@ -25,10 +26,15 @@ from ..partitions.following import note_leader, rebuild_after_cut
 from ..partitions.staged_writes import FIRST_BATCHES_MAX
 from ..peers.errors import ClientError
 from ..peers.fetch_session_handler import FetchSessionHandler
-from ..types import TopicPartition
+from ..types import NO_OFFSET, TopicPartition
 from ..wire.messages.api_01_fetch import ReplicaState
 from ..wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ..wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from ..wire.special_timestamps import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+)
 from .fetch_planning import Followed, fetch_request, wanted_now
 from .fetched import Taken, go_to, take_answer
 
@@ -47,6 +53,7 @@ if TYPE_CHECKING:
     from ..wire.message import Message
     from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
     from .settings import FetcherSettings
+    from .tier_starts import TierStarts
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +90,7 @@ class FetcherParts:
         backoff: Pauses after what failed.
         clock: Both clocks.
         threads: Flush what a topic wants flushed.
+        tier_starts: Have logs begin at the remote store's part.
     """
 
     brokers: BrokerRequests
@@ -94,6 +102,7 @@ class FetcherParts:
     backoff: Callable[[], Backoff]
     clock: Clock
     threads: Threads
+    tier_starts: TierStarts
 
 
 class _Told(NamedTuple):
@@ -222,7 +231,7 @@ class Fetcher:
     async def _take(self, response: FetchResponse, wanted: Mapping[TopicPartition, Wish]) -> None:
         """Do what an answer asks for, partition by partition; what it brought is written once for each."""
         told: list[_Told] = []
-        outside: list[Followed] = []
+        lost: list[tuple[Followed, Taken]] = []
         staged: list[Replica] = []
         size_bytes = firsts_count = 0
         for followed, answer in self._answered(response, wanted):
@@ -239,10 +248,10 @@ class Fetcher:
             elif outcome.taken is Taken.TRUNCATED:
                 self._parts.writes.write_now(staged)  # other partitions' records do not wait
                 await self._after_cut(followed.replica)
-            elif outcome.taken is Taken.OUT_OF_RANGE:
-                outside.append(followed)
             elif outcome.taken is Taken.REFUSED:
                 self._hold_back(followed, outcome.reason)
+            else:
+                lost.append((followed, outcome.taken))
             size_bytes += len(records)
             if size_bytes >= BYTES_BETWEEN_TURNS or firsts_count >= FIRST_BATCHES_MAX:
                 if firsts_count:
@@ -252,8 +261,8 @@ class Fetcher:
         self._parts.writes.write_now(staged)
         await self._flush([each.replica for each in told])
         self._note_leader(told)
-        for followed in outside:
-            await self._find_range(followed)
+        for followed, taken in lost:
+            await (self._find_range if taken is Taken.OUT_OF_RANGE else self._find_store_start)(followed)
 
     def _answered(
         self, response: FetchResponse, wanted: Mapping[TopicPartition, Wish]
@@ -343,6 +352,31 @@ class Fetcher:
                 self._hold_back(followed, "")
         except KafkaError as error:
             self._hold_back(followed, error.code.name)
+
+    async def _find_store_start(self, followed: Followed) -> None:
+        """Ask where the leader's local log begins, and have this one begin there or behind."""
+        replica = followed.replica
+        leader_epoch = replica.leader_epoch
+        offset: int | None = NO_OFFSET
+        if self._parts.settings().begins_at_tiers_end and not replica.log.log_end_offset:
+            offset = await self._offset_at(replica, EARLIEST_PENDING_UPLOAD_TIMESTAMP)
+        if offset == NO_OFFSET:
+            offset = await self._offset_at(replica, EARLIEST_LOCAL_TIMESTAMP)
+        if offset is None or replica.leader_epoch != leader_epoch:
+            self._hold_back(followed, "")
+            return
+        followed.is_beginning = True
+        self._parts.tier_starts.ask(replica, offset, partial(self._has_begun, followed))
+
+    def _has_begun(self, followed: Followed, reason: str | None) -> None:
+        followed.is_beginning = False
+        if reason is None:
+            self._parts.replicas.changed.note((followed.replica,))
+        else:
+            self._hold_back(followed, reason)
+        if self.followed.get(followed.replica.topic_partition) is followed and reason is None:
+            self.follow(followed.replica)
+        self._wake.set()
 
     async def _offset_at(self, replica: Replica, timestamp: int) -> int | None:
         part = ListOffsetsPartition(

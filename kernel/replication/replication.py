@@ -11,6 +11,7 @@ from .fetchers import Fetchers
 from .in_sync_checks import InSyncChecks
 from .isr_reports import IsrReports
 from .settings import FetcherSettings
+from .tier_starts import TierStarts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -35,6 +36,7 @@ class Replication:
 
     Attributes:
         fetchers: Of the partitions that other brokers lead.
+        tier_starts: Of those of them whose leader has what they lack in the remote store alone.
         reports: What elections ask of in-sync sets.
     """
 
@@ -68,6 +70,7 @@ class Replication:
         def backoff() -> Backoff:
             return Backoff(FIRST_PAUSE_MS, config().get_int("replica.fetch.backoff.ms"), machine.random)
 
+        self.tier_starts = TierStarts(lifecycle, machine.threads, machine.clock)
         self.fetchers = Fetchers(
             broker_id,
             FetcherParts(
@@ -80,6 +83,7 @@ class Replication:
                 backoff=backoff,
                 clock=machine.clock,
                 threads=machine.threads,
+                tier_starts=self.tier_starts,
             ),
         )
         self.reports = IsrReports(
@@ -103,5 +107,6 @@ class Replication:
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what runs while the broker serves, with names."""
         yield "fetchers", self.fetchers.run
+        yield "beginnings at the remote store", self.tier_starts.run
         yield "reports of in-sync replicas", self.reports.run
         yield "checks of followers", self.checks.run

@@ -21,6 +21,8 @@ class FetcherSettings:
         bytes_min: How much a leader waits for.
         wait_ms_max: How long it waits.
         timeout_ms: How long an answer may take.
+        begins_at_tiers_end: Whether a new follower of a tiered topic copies only what is not in the store yet, and not
+            all that is local (KIP-1023).
     """
 
     fetchers_count: int
@@ -29,6 +31,7 @@ class FetcherSettings:
     bytes_min: int
     wait_ms_max: int
     timeout_ms: int
+    begins_at_tiers_end: bool = False
 
     @classmethod
     def of(cls, config: ConfigView) -> FetcherSettings:
@@ -40,4 +43,5 @@ class FetcherSettings:
             bytes_min=config.get_int("replica.fetch.min.bytes"),
             wait_ms_max=config.get_int("replica.fetch.wait.max.ms"),
             timeout_ms=config.get_int("replica.socket.timeout.ms"),
+            begins_at_tiers_end=config.get_bool("follower.fetch.last.tiered.offset.enable"),
         )

@@ -6,8 +6,8 @@
     log_start_offset            local_log_start_offset            log_end_offset
 ```
 
-What is known of the cold part is the copy of the manifest that stands beside the local log, so nothing here waits for
-the store. Uploads and removals come from outside (`passes.py`): `take_manifest`, `remove_local`.
+What is known of the cold part (`known_tier.py`) is the copy of the manifest that stands beside the local log, so
+nothing here waits for the store.
 """
 
 from __future__ import annotations
@@ -20,40 +20,30 @@ from odradek.kernel.api import (
     NO_LIMIT,
     KafkaError,
     RecordsAreRemoteError,
-    RemoteStoreError,
     SegmentInfo,
     StorageError,
 )
 from odradek.storage_base import EpochCache
 
-from .cold_reads import ColdPlace
-from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, decode_state, encode_state
-from .manifest_line import ManifestLine
-from .names import SNAPSHOT, TRANSACTION_INDEX
-from .planning import TieredState, confirmed_copies
+from .known_tier import LogWithTier
+from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND
+from .names import TRANSACTION_INDEX
 from .time_lookup import TimeLookup
-from .wrapped_log import WrappedLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from odradek.kernel.api import DiskWork, EpochEnd, LogRead, PartitionLog, SegmentRewrite, TierSettings
 
+    from .beginnings import StoreStart
     from .cold_reads import ColdReads
     from .manifest import Manifest, StoredSegment
-    from .planning import LocalCopy
     from .rewriting import ColdRewrites
     from .time_lookup import FoundBatches
 
 
-class TieredPartitionLog(WrappedLog):
-    """A log whose old part lies in the store. See `TieredLog`. Owned by the reactor's task.
-
-    `lag_bytes` and `lag_segments` tell what the last visit found that is not in the store yet.
-
-    Invariants: every cold segment ends at or below `local_log_start_offset`; `log_start_offset` is at most that;
-    together with the local log they are the whole log.
-    """
+class TieredPartitionLog(LogWithTier):
+    """A log whose old part lies in the store. See `TieredLog`. Owned by the reactor's task."""
 
     def __init__(
         self,
@@ -63,6 +53,7 @@ class TieredPartitionLog(WrappedLog):
         cold_reads: ColdReads,
         found_batches: FoundBatches,
         cold_rewrites: ColdRewrites,
+        begin_at_store: Callable[[TieredPartitionLog, int], StoreStart],
         forget: Callable[[TieredPartitionLog], None],
     ) -> None:
         """Wrap a log.
@@ -73,76 +64,25 @@ class TieredPartitionLog(WrappedLog):
             cold_reads: Brings records near.
             found_batches: Looks up times in the store, and keeps what it found.
             cold_rewrites: Begins rewrites of cold segments.
+            begin_at_store: Begins to have a follower's log go on from the store, at or behind an offset.
             forget: Called when this log is closed or unwrapped.
 
         Raises:
             StorageError: What is kept of the cold part is damaged, or of a later version.
         """
-        super().__init__(inner)
-        self.settings = settings
+        super().__init__(inner, settings)
         self._cold_reads = cold_reads
         self._found_batches = found_batches
         self._cold_rewrites = cold_rewrites
+        self._begin_at_store = begin_at_store
         self._forget = forget
-        state = self._load_state()
-        self.manifest: Manifest | None = state.manifest if state is not None else None
-        self.line = ManifestLine(self.manifest)
-        self.copies: dict[int, LocalCopy] = dict(state.copies) if state is not None else {}
-        self.state_version = self._saved_version = 0
-        self.lag_bytes = self.lag_segments = 0
-        self._held_end = NO_LIMIT
-        self._cold: tuple[StoredSegment, ...] = ()
-        self._log_start_offset = inner.log_start_offset
-        self._settle()
-        if state is not None:
-            self._open_with(state)
-
-    def _load_state(self) -> LocalState | None:
-        if 0 not in self.inner.sidecars(TIER_KIND):
-            return None
-        try:
-            return decode_state(self.inner.read_sidecar(0, TIER_KIND), f"{self.partition}: what is kept of its tiers")
-        except RemoteStoreError as error:
-            raise StorageError(str(error)) from error
-
-    def _open_with(self, state: LocalState) -> None:
-        inner = self.inner
-        if state.log_start_offset > inner.log_start_offset:
-            inner.advance_log_start(min(state.log_start_offset, inner.log_end_offset))
-        self._log_start_offset = min(state.log_start_offset, inner.log_start_offset)
-        self._settle()
-        if not self._cold:
-            self._log_start_offset = inner.log_start_offset
-
-    def _settle(self) -> None:
-        """Find the cold segments anew: manifest, log start or local start have changed."""
-        start, border = self._log_start_offset, self.inner.log_start_offset
-        segments = self.manifest.segments_from(start) if self.manifest is not None else ()
-        self._cold = tuple(segment for segment in segments if segment.next_offset <= border)
-        self._cold_ends = [segment.next_offset for segment in self._cold]
-        self._epochs: EpochCache | None = None
 
     # -------------------------------------------------------------------------------------------------------- offsets
-
-    @property
-    def log_start_offset(self) -> int:
-        """See `PartitionLog.log_start_offset`."""
-        return self._log_start_offset
 
     @property
     def local_log_start_offset(self) -> int:
         """See `TieredLog.local_log_start_offset`."""
         return self.inner.log_start_offset
-
-    @property
-    def tiered_end_offset(self) -> int:
-        """See `TieredLog.tiered_end_offset`."""
-        return self.manifest.end_offset if self.manifest is not None else 0
-
-    @property
-    def cold_segments(self) -> Sequence[StoredSegment]:
-        """Segments that are in the store and not here any more, oldest first."""
-        return self._cold
 
     # ----------------------------------------------------------------------------------------------------------- read
 
@@ -168,14 +108,6 @@ class TieredPartitionLog(WrappedLog):
         if inner.log_start_offset >= end_offset:
             return EMPTY_READ
         return inner.read(inner.log_start_offset, max_bytes, end_offset, at_least_one=at_least_one)
-
-    def _place(self, offset: int) -> ColdPlace | None:
-        """Return where in the cold part the first batch at or behind an offset is to be looked for; None when local."""
-        number = bisect_right(self._cold_ends, offset)
-        if number == len(self._cold):
-            return None
-        segment = self._cold[number]
-        return ColdPlace(self.partition, segment, max(offset, segment.base_offset))
 
     def _read_ahead(self, offset: int) -> None:
         place = self._place(offset)
@@ -268,28 +200,15 @@ class TieredPartitionLog(WrappedLog):
         return [
             SegmentInfo(
                 segment.base_offset,
-                segment.next_offset,
-                segment.size_bytes,
+                end,
+                _size_below(segment, end),
                 segment.max_timestamp,
                 # Of a segment without timestamps retention asks when it was written: not later than what follows.
                 local[0].modified_ms,
                 is_active=False,
             )
-            for segment in self._cold
+            for segment, end in zip(self._cold, self._cold_ends, strict=True)
         ] + list(local)
-
-    def advance_log_start(self, offset: int) -> None:
-        """See `PartitionLog.advance_log_start`."""
-        if offset <= self._log_start_offset:
-            return
-        if offset > self.inner.log_start_offset:
-            self.inner.advance_log_start(offset)
-        self._move_start(offset)
-
-    def _move_start(self, offset: int) -> None:
-        self._log_start_offset = offset
-        self.state_version += 1
-        self._settle()
 
     def delete_segments_below(self, offset: int) -> int:
         """See `PartitionLog.delete_segments_below`: those of both tiers; what is in the store is removed later."""
@@ -325,10 +244,16 @@ class TieredPartitionLog(WrappedLog):
         self.inner.truncate_fully(start_offset)
         self._move_start(start_offset)
 
+    def begin_at_store(self, offset: int) -> StoreStart:
+        """See `TieredLog.begin_at_store`."""
+        return self._begin_at_store(self, offset)
+
     # ------------------------------------------------------------------------------------------------------ rewriting
 
     def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
         """See `PartitionLog.begin_rewrite`: cold segments are among them."""
+        if self._cold and self._cold[-1].next_offset > self.inner.log_start_offset:
+            return self.inner.begin_rewrite(self.inner.log_start_offset)  # nothing: one that is in both tiers in part
         local = self.inner.begin_rewrite(end_offset)
         cold = [segment for segment in self._cold if segment.base_offset < end_offset]
         return self._cold_rewrites.rewrite(self.partition, local, cold, self.inner.log_start_offset) if cold else local
@@ -381,93 +306,7 @@ class TieredPartitionLog(WrappedLog):
         """See `PartitionLog.delete_sidecar`."""
         self.inner.delete_sidecar(offset, self._kept_kind(offset, kind))
 
-    # --------------------------------------------------------------------------------------- what the tier's passes do
-
-    def hold_uploads(self, end_offset: int | None) -> None:
-        """See `TieredLog.hold_uploads`."""
-        self._held_end = NO_LIMIT if end_offset is None else end_offset
-
-    def planning_state(self, last_stable_offset: int, now_ms: int) -> TieredState:
-        """Return what is planned by.
-
-        Raises:
-            StorageError: The log is offline.
-        """
-        inner = self.inner
-        known_end = inner.rewritable_end
-        return TieredState(
-            local=inner.segments(),
-            copies=self.copies,
-            log_start_offset=self._log_start_offset,
-            uploadable_end=min(last_stable_offset, inner.recovery_point, self._held_end - 1),
-            removable_end=max((at for at in inner.sidecars(SNAPSHOT) if at <= known_end), default=0),
-            settings=self.settings,
-            now_ms=now_ms,
-        )
-
-    def take_manifest(self, manifest: Manifest, copies: dict[int, LocalCopy] | None = None) -> None:
-        """Take the newest manifest, which was put or found; `copies` are noted with it where segments were sent."""
-        if self.manifest is None and copies is None:
-            self._adopt_start(manifest)
-        if self.manifest is None or manifest.version >= self.manifest.version:
-            self.manifest = manifest  # compaction may have put a later one meanwhile
-        manifest = self.manifest
-        self.copies = confirmed_copies(
-            self.inner.segments(), self.copies if copies is None else {**self.copies, **copies}, manifest
-        )
-        if manifest.log_start_offset > self._log_start_offset:
-            self.advance_log_start(min(manifest.log_start_offset, self.log_end_offset))
-        self.state_version += 1
-        self._settle()
-
-    def _adopt_start(self, manifest: Manifest) -> None:
-        """Begin where a manifest does that is new to this log: its folder was lost, what is far was not deleted."""
-        border = self.inner.log_start_offset
-        ends = [segment.next_offset for segment in manifest.segments if segment.next_offset <= border]
-        if ends and ends[-1] == border == self._log_start_offset:
-            self._log_start_offset = min(border, manifest.log_start_offset)
-
-    @property
-    def is_state_saved(self) -> bool:
-        """Whether what is known of the cold part stands beside the local log."""
-        return self._saved_version == self.state_version
-
-    def begin_saving(self) -> DiskWork:
-        """Begin to write what is known beside the local log; its folder is to be synced after that."""
-        return self.inner.begin_sidecar(0, TIER_KIND, self._encoded_state())
-
-    def note_saved(self, version: int) -> None:
-        """Take note that what was known in this version is durable."""
-        self._saved_version = max(self._saved_version, version)
-
-    def _encoded_state(self) -> bytes:
-        return encode_state(LocalState(self.manifest, self._log_start_offset, self.copies))
-
-    def remove_local(self, below: int) -> int:
-        """Remove local segments that are in the store, whose state was made durable; return how many.
-
-        What transactions need of them is kept already, as `COLD_TRANSACTIONS_KIND`.
-
-        Raises:
-            StorageError: The log is offline.
-        """
-        # A segment that was to leave earlier, and was rewritten first, may have no transactions any more.
-        outdated = {segment.base_offset for segment in self.inner.segments() if segment.base_offset < below}
-        outdated.difference_update(self.inner.sidecars(TRANSACTION_INDEX))
-        for base_offset in self.inner.sidecars(COLD_TRANSACTIONS_KIND):
-            is_gone = base_offset < self._log_start_offset and self._place(base_offset) is None
-            if is_gone or base_offset in outdated:
-                self.inner.delete_sidecar(base_offset, COLD_TRANSACTIONS_KIND)
-        count = self.inner.delete_segments_below(below)
-        self.copies = {base: copy for base, copy in self.copies.items() if base >= self.inner.log_start_offset}
-        self._settle()
-        return count
-
     # ----------------------------------------------------------------------------------------------------------- life
-
-    def reconfigure_tier(self, settings: TierSettings) -> None:
-        """See `TieredLog.reconfigure_tier`."""
-        self.settings = settings
 
     def unwrap(self) -> PartitionLog:
         """See `TieredLog.unwrap`."""
@@ -495,3 +334,9 @@ class TieredPartitionLog(WrappedLog):
 
     def __repr__(self) -> str:
         return f"<TieredPartitionLog of {len(self._cold)} cold segments before {self.inner!r}>"
+
+
+def _size_below(segment: StoredSegment, end_offset: int) -> int:
+    """Return how large a segment is below an offset, about: what of it is local as well counts there."""
+    offsets_count = segment.next_offset - segment.base_offset
+    return segment.size_bytes * (end_offset - segment.base_offset) // offsets_count

@@ -146,6 +146,15 @@ class Manifest:
         """Return the segments that a reader from `offset` on meets."""
         return self.segments[bisect_right(self.segments, offset, key=lambda segment: segment.next_offset) :]
 
+    def unbroken_end(self, offset: int) -> int:
+        """Return up to where its segments stand for all offsets from `offset` on; that one, where none does for it."""
+        end = offset
+        for segment in self.segments_from(offset):
+            if segment.base_offset > end:
+                break
+            end = segment.next_offset
+        return end
+
     def object_names(self) -> Iterator[str]:
         """Iterate over the names of the objects that it names."""
         for segment in self.segments:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
@@ -32,9 +32,17 @@ from odradek.kernel.api import (
 
 from .local_state import COLD_TRANSACTIONS_KIND
 from .manifest import new_manifest
-from .manifests import OtherLogError, take_over
+from .manifests import OtherLogError, load_newest, take_over
 from .names import LOG, SNAPSHOT, TRANSACTION_INDEX, segment_file_name
-from .planning import contradiction, copy_of, plan_local_removal, plan_uploads, with_upload
+from .planning import (
+    contradiction,
+    copy_of,
+    may_be_rewritten,
+    plan_local_removal,
+    plan_uploads,
+    upload_start,
+    with_upload,
+)
 from .uploads import CHUNK_BYTES, Upload, send
 
 if TYPE_CHECKING:
@@ -46,10 +54,13 @@ if TYPE_CHECKING:
     from .log import TieredPartitionLog
     from .manifest import Manifest, StoredSegment
     from .pace import Pace
+    from .planning import TieredState
 
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+_TRANSACTION_BYTES: Final = 34
+"""An entry of a transaction index: its version, producer id, first and last offset, last stable offset."""
 
 
 class DamagedSegmentError(StorageError):
@@ -104,23 +115,54 @@ class Passes:
             OtherLogError: What is there was never in this log.
             RemoteStoreError: The store fails, or what is there cannot be read, or is older than what was there.
         """
-        known = tiered.manifest.version if tiered.manifest is not None else 0
         newest = await self._in_thread(
             lambda: take_over(
                 self._open_store(), tiered.partition, cluster_id=self._broker.cluster_id, leader_epoch=leader_epoch
             )
         )
-        if newest.version < known:
-            raise StoreRefusedError(
-                f"the store has version {newest.version} of the manifest of {tiered.partition}, and this broker has "
-                f"seen version {known}: it lost something, or is another store. Nothing is sent or removed; see "
-                "`odradek tiered verify`"
-            )
+        _check_is_newest(tiered, newest.version)
         if newest.version:
             if tiered.manifest is None:
                 await self._check_is_same(tiered, newest)
+            else:
+                _check_agrees(tiered, newest)
             tiered.line.take(newest)
             tiered.take_manifest(newest)
+
+    async def follow(self, tiered: TieredPartitionLog, is_wanted: Callable[[], bool]) -> None:
+        """Let go of what another broker, which leads, has sent; nothing is sent, and nothing removed from the store.
+
+        The store is asked only where local retention would have something leave that is not known to be there. Where
+        segments are rewritten a follower keeps its own: what it has and what the store has do not make one log.
+
+        Args:
+            tiered: The log of a follower.
+            is_wanted: Asked between steps: False ends it.
+
+        Raises:
+            OtherLogError: What is in the store is not what this log has.
+            RemoteStoreError: The store fails.
+            StorageError: The log does.
+            OSError: Its disk does.
+        """
+        if may_be_rewritten(tiered.settings):
+            return
+        state = self._planning_state(tiered, tiered.log_end_offset)
+        below = plan_local_removal(attrs.evolve(state, stored_end=tiered.log_end_offset))
+        if below is None:
+            return
+        if tiered.stored_end < below:
+            newest = await self._in_thread(lambda: load_newest(self._open_store(), tiered.partition))
+            _check_is_newest(tiered, newest.version if newest is not None else 0)
+            if newest is None or not is_wanted():
+                return
+            _check_agrees(tiered, newest)
+            tiered.line.take(newest)
+            tiered.take_manifest(newest)
+        if not tiered.is_state_saved:
+            await self.save(tiered)
+        if is_wanted():
+            await self._remove_local(tiered, is_wanted)
 
     async def _check_is_same(self, tiered: TieredPartitionLog, newest: Manifest) -> None:
         """Refuse a store whose records a log that knows nothing of them would replace."""
@@ -179,9 +221,12 @@ class Passes:
         offsets = self._broker.offsets(topic, number)
         if offsets is None:
             return []
-        due = plan_uploads(tiered.planning_state(offsets.last_stable_offset, self._broker.machine.clock.now_ms()))
+        due = plan_uploads(self._planning_state(tiered, offsets.last_stable_offset))
         tiered.lag_bytes, tiered.lag_segments = sum(segment.size_bytes for segment in due), len(due)
         return due
+
+    def _planning_state(self, tiered: TieredPartitionLog, last_stable_offset: int) -> TieredState:
+        return tiered.planning_state(last_stable_offset, self._broker.machine.clock.now_ms())
 
     # ---------------------------------------------------------------------------------------------------------- upload
 
@@ -190,13 +235,15 @@ class Passes:
         source = _source_of(tiered, segment)
         if source is None:
             return False
+        start_offset = upload_start(self._planning_state(tiered, tiered.log_end_offset), segment)
         upload = Upload(
             partition=tiered.partition,
             uid=id_text(self._broker.machine.ids.new_id()),
             segment=segment,
             source=source,
-            leader_epochs=_epochs_of(tiered, segment),
-            sidecars=_sidecars_of(tiered, segment),
+            leader_epochs=_epochs_of(tiered, start_offset, segment.next_offset),
+            sidecars=_sidecars_of(tiered, segment, start_offset),
+            start_offset=start_offset,
         )
         try:
             stored = await self._in_thread(lambda: send(self._open_store(), upload, self._files, self._staging))
@@ -211,11 +258,11 @@ class Passes:
             ) from error
         if not _is_unchanged(tiered, segment):
             return False
-        start_offset = tiered.log_start_offset
+        log_start_offset = tiered.log_start_offset
 
         def following(newest: Manifest | None) -> Manifest:
             first = new_manifest(tiered.partition, cluster_id=self._broker.cluster_id, leader_epoch=leader_epoch)
-            return with_upload(newest or first, stored).without_below(start_offset)
+            return with_upload(newest or first, stored).without_below(log_start_offset)
 
         await self._put(tiered, following, segment)
         self._note_sent(tiered, stored)
@@ -263,7 +310,7 @@ class Passes:
             await self._in_thread(lambda: self._files.fsync_directory(directory))
 
     def _removable(self, tiered: TieredPartitionLog) -> int | None:
-        below = plan_local_removal(tiered.planning_state(tiered.log_end_offset, self._broker.machine.clock.now_ms()))
+        below = plan_local_removal(self._planning_state(tiered, tiered.log_end_offset))
         return below if tiered.is_state_saved else None
 
     async def _remove_local(self, tiered: TieredPartitionLog, is_wanted: Callable[[], bool]) -> None:
@@ -317,6 +364,27 @@ class Passes:
         return await self._workers().run_sync(function)
 
 
+def _check_is_newest(tiered: TieredPartitionLog, version: int) -> None:
+    """Refuse a store whose newest manifest is older than one that this broker has seen."""
+    known = tiered.manifest.version if tiered.manifest is not None else 0
+    if version < known:
+        raise StoreRefusedError(
+            f"the store has version {version} of the manifest of {tiered.partition}, and this broker has "
+            f"seen version {known}: it lost something, or is another store. Nothing is sent or removed; see "
+            "`odradek tiered verify`"
+        )
+
+
+def _check_agrees(tiered: TieredPartitionLog, newest: Manifest) -> None:
+    """Refuse what other leaders have sent that is not in this log."""
+    told = contradiction(newest, tiered.inner.epoch_entries(), tiered.log_end_offset)
+    if told:
+        raise OtherLogError(
+            f"{tiered.partition}: another leader has sent what this log does not have: {told}. Was a leader elected "
+            "that was not in sync? Nothing is sent, and nothing leaves the disk"
+        )
+
+
 def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[SegmentSource]) -> str:
     """Say whether the first segment that both have begins with another batch; "" when not. Blocks.
 
@@ -358,18 +426,27 @@ def _source_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> SegmentSourc
     return None
 
 
-def _epochs_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> tuple[tuple[int, int], ...]:
-    """Return the epochs of a segment's records, each with the first offset that it has there."""
+def _epochs_of(tiered: TieredPartitionLog, start_offset: int, next_offset: int) -> tuple[tuple[int, int], ...]:
+    """Return the epochs of records, each with the first offset that it has among them."""
     entries = tiered.epoch_entries()
-    ends = [*[start for _, start in entries[1:]], segment.next_offset]
+    ends = [*[start for _, start in entries[1:]], next_offset]
     return tuple(
-        (epoch, max(start, segment.base_offset))
+        (epoch, max(start, start_offset))
         for (epoch, start), end in zip(entries, ends, strict=False)
-        if start < segment.next_offset and end > segment.base_offset
+        if start < next_offset and end > start_offset
     )
 
 
-def _sidecars_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> dict[str, bytes]:
+def _sidecars_of(tiered: TieredPartitionLog, segment: SegmentInfo, start_offset: int) -> dict[str, bytes]:
     places = {TRANSACTION_INDEX: segment.base_offset, SNAPSHOT: segment.next_offset}
     found = {kind: at for kind, at in places.items() if at in tiered.inner.sidecars(kind)}
-    return {kind: tiered.inner.read_sidecar(at, kind) for kind, at in found.items()}
+    files = {kind: tiered.inner.read_sidecar(at, kind) for kind, at in found.items()}
+    if TRANSACTION_INDEX in files and start_offset > segment.base_offset:
+        files[TRANSACTION_INDEX] = _transactions_from(files[TRANSACTION_INDEX], start_offset)
+    return {kind: data for kind, data in files.items() if data}
+
+
+def _transactions_from(index: bytes, offset: int) -> bytes:
+    """Return the entries of a transaction index whose marker lies at or behind an offset: last offset, third field."""
+    entries = [index[at : at + _TRANSACTION_BYTES] for at in range(0, len(index), _TRANSACTION_BYTES)]
+    return b"".join(entry for entry in entries if int.from_bytes(entry[18:26]) >= offset)

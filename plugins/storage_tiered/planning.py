@@ -55,6 +55,9 @@ class TieredState:
             where a transaction began.
         settings: The topic's.
         now_ms: The wall clock.
+        manifest: The newest one known.
+        stored_end: Local segments that end at or below it are in the store, whoever sent them; 0 where segments may
+            have been rewritten, and only `copies` tells.
     """
 
     local: Sequence[SegmentInfo]
@@ -64,6 +67,8 @@ class TieredState:
     removable_end: int
     settings: TierSettings
     now_ms: int
+    manifest: Manifest | None = None
+    stored_end: int = 0
 
 
 def _closed(state: TieredState) -> Iterator[SegmentInfo]:
@@ -71,12 +76,26 @@ def _closed(state: TieredState) -> Iterator[SegmentInfo]:
 
 
 def is_uploaded(state: TieredState, segment: SegmentInfo) -> bool:
-    """Say whether the store has a segment as it is now."""
-    return state.copies.get(segment.base_offset) == copy_of(segment)
+    """Say whether the store has a segment as it is now: sent by this broker, or by one that led before it."""
+    copy = state.copies.get(segment.base_offset)
+    return segment.next_offset <= state.stored_end if copy is None else copy == copy_of(segment)
+
+
+def may_be_rewritten(settings: TierSettings) -> bool:
+    """Say whether a topic's segments are rewritten: then two replicas have different ones for the same offsets."""
+    return settings.cleanup.cleanup_policy != ("delete",)
+
+
+def upload_start(state: TieredState, segment: SegmentInfo) -> int:
+    """Return from where on the store lacks a segment that is to be uploaded: a leader before sent what is below."""
+    return max(segment.base_offset, min(state.stored_end, segment.next_offset - 1))
 
 
 def plan_uploads(state: TieredState) -> list[SegmentInfo]:
-    """Return the segments to upload, oldest first; one that was rewritten since its upload is among them."""
+    """Return the segments to upload, oldest first; one that was rewritten since its upload is among them.
+
+    One that was rewritten, and begins inside a segment that another leader sent, can take nobody's place, and stays.
+    """
     if state.settings.remote_log_copy_disable:
         return []
     return [
@@ -85,6 +104,7 @@ def plan_uploads(state: TieredState) -> list[SegmentInfo]:
         if segment.size_bytes
         and state.log_start_offset < segment.next_offset <= state.uploadable_end
         and not is_uploaded(state, segment)
+        and _fits(state.manifest, upload_start(state, segment), segment.next_offset)
     ]
 
 
@@ -117,19 +137,35 @@ def _newest_ms(segment: SegmentInfo) -> int:
 
 def with_upload(manifest: Manifest, stored: StoredSegment) -> Manifest:
     """Return a manifest that names an upload, in the place of what it named for these offsets before."""
-    old = [each for each in manifest.segments_from(stored.base_offset) if each.base_offset < stored.next_offset]
+    old = _met(manifest, stored.base_offset, stored.next_offset)
     if not old:
         return manifest.with_segment(stored)
-    if old[0].base_offset >= stored.base_offset and old[-1].next_offset <= stored.next_offset:
-        if old[-1].next_offset == stored.next_offset and old[0].base_offset == stored.base_offset:
-            return manifest.with_replacement([each.uid for each in old], [stored])
-        if old[-1] is manifest.segments[-1]:
-            before = tuple(each for each in manifest.segments if each.next_offset <= stored.base_offset)
-            return attrs.evolve(manifest, segments=(*before, stored))
-    raise ValueError(
-        f"segment {stored.base_offset} up to {stored.next_offset} does not fit what the manifest names there: "
-        f"{[(each.base_offset, each.next_offset) for each in old]}"
-    )
+    if not _fits(manifest, stored.base_offset, stored.next_offset):
+        raise ValueError(
+            f"segment {stored.base_offset} up to {stored.next_offset} does not fit what the manifest names there: "
+            f"{[(each.base_offset, each.next_offset) for each in old]}"
+        )
+    if (old[0].base_offset, old[-1].next_offset) == (stored.base_offset, stored.next_offset):
+        return manifest.with_replacement([each.uid for each in old], [stored])
+    before = tuple(each for each in manifest.segments if each.next_offset <= stored.base_offset)
+    return attrs.evolve(manifest, segments=(*before, stored))
+
+
+def _met(manifest: Manifest, base_offset: int, next_offset: int) -> list[StoredSegment]:
+    return [each for each in manifest.segments_from(base_offset) if each.base_offset < next_offset]
+
+
+def _fits(manifest: Manifest | None, base_offset: int, next_offset: int) -> bool:
+    """Say whether an upload of these offsets may come behind all segments, or take the place of whole ones."""
+    if manifest is None:
+        return True
+    old = _met(manifest, base_offset, next_offset)
+    if not old:
+        return base_offset >= manifest.end_offset
+    if base_offset > old[0].base_offset or old[-1].next_offset > next_offset:
+        return False
+    is_same = (old[0].base_offset, old[-1].next_offset) == (base_offset, next_offset)
+    return is_same or old[-1] is manifest.segments[-1]
 
 
 def contradiction(manifest: Manifest, epochs: Sequence[tuple[int, int]], log_end_offset: int) -> str:
@@ -147,11 +183,17 @@ def contradiction(manifest: Manifest, epochs: Sequence[tuple[int, int]], log_end
     if end_offset > log_end_offset:
         return f"the store has offsets up to {end_offset}, and the local log ends at {log_end_offset}"
     for segment in manifest.segments:
-        for epoch, offset in segment.leader_epochs:
-            local = [each for each, start in epochs if start <= offset]
-            if local and local[-1] != epoch:
-                return f"offset {offset} has the leader epoch {epoch} in the store, and {local[-1]} in the local log"
+        inside = [start for _, start in epochs if segment.base_offset <= start < segment.next_offset]
+        for offset in sorted({*inside, *(start for _, start in segment.leader_epochs)}):
+            local, stored = _epoch_at(epochs, offset), _epoch_at(segment.leader_epochs, offset)
+            if -1 not in (local, stored) and local != stored:
+                return f"offset {offset} has the leader epoch {stored} in the store, and {local} in the local log"
     return ""
+
+
+def _epoch_at(epochs: Sequence[tuple[int, int]], offset: int) -> int:
+    """Return the epoch of an offset, -1 where it lies before all."""
+    return next((epoch for epoch, start in reversed(epochs) if start <= offset), -1)
 
 
 def confirmed_copies(

@@ -28,10 +28,11 @@ from odradek.kernel.api import (
     id_text,
 )
 
+from .beginnings import small_files_of
 from .bucket import StoredTopic, load_cluster_id, load_topic
-from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, encode_state
+from .local_state import TIER_KIND, LocalState, encode_state
 from .manifests import load_newest
-from .names import SNAPSHOT, TRANSACTION_INDEX, TopicName, parse_name, segment_file_name
+from .names import TopicName, parse_name, segment_file_name
 from .small_files import get_small_file
 from .stores import store_threads
 
@@ -179,15 +180,10 @@ def _restored_partition(
     if manifest is None:
         return RestoredPartition(0, -1)
     _check_objects(store, partition, manifest, sizes)
-    sidecars = [RestoredSidecar(0, TIER_KIND, encode_state(LocalState(manifest, manifest.log_start_offset)))]
-    for segment in manifest.segments:
-        if TRANSACTION_INDEX in segment.files:
-            data = _get(store, partition, segment, TRANSACTION_INDEX)
-            sidecars.append(RestoredSidecar(segment.base_offset, COLD_TRANSACTIONS_KIND, data))
+    state = RestoredSidecar(0, TIER_KIND, encode_state(LocalState(manifest, manifest.log_start_offset)))
+    small_files = small_files_of(manifest.segments, lambda segment, kind: _get(store, partition, segment, kind))
     next_offset = max(manifest.end_offset, manifest.log_start_offset)
-    if manifest.segments and SNAPSHOT in manifest.segments[-1].files:
-        sidecars.append(RestoredSidecar(next_offset, SNAPSHOT, _get(store, partition, manifest.segments[-1], SNAPSHOT)))
-    return RestoredPartition(next_offset, manifest.leader_epoch, sidecars)
+    return RestoredPartition(next_offset, manifest.leader_epoch, [state, *small_files])
 
 
 def _check_objects(

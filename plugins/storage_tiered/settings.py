@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from odradek.kernel.api import AtLeast, ConfigKey, ConfigType, Importance, Part
+from odradek.kernel.api import AtLeast, ConfigError, ConfigKey, ConfigType, Importance, Part
 
 from .store_settings import STORE_CONFIG_KEYS, STORE_KEY
 
@@ -18,6 +18,7 @@ CACHE_DIR_KEY: Final = "odradek.tiered.cache.dir"
 CACHE_BYTES_KEY: Final = "odradek.tiered.cache.bytes"
 READ_BYTES_KEY: Final = "odradek.tiered.read.bytes"
 GRACE_KEY: Final = "odradek.tiered.garbage.grace.ms"
+_VOTERS_KEYS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 INDEX_BYTES_KEY: Final = "remote.log.index.file.cache.total.size.bytes"
 
 CONFIG_KEYS: Final = (
@@ -78,6 +79,18 @@ class TierPaths:
     store_url: str
     cache: Path
     deletions: Path
+
+
+def check_is_shared(config: ConfigView) -> None:
+    """Refuse a broker of a cluster a store of its own: who leads next would not find what was sent.
+
+    Raises:
+        ConfigError: No store is named, and there is more than one broker.
+    """
+    if not config.get_text(STORE_KEY) and any(config.get_list(key) for key in _VOTERS_KEYS):
+        raise ConfigError(
+            "brokers of a cluster send to one store, and none is named", where=STORE_KEY, hint="name it for all of them"
+        )
 
 
 def tier_paths(config: ConfigView) -> TierPaths:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 from odradek.kernel.api import ConfigError, Lock, ObjectInfo, ObjectMissingError
 
@@ -38,6 +39,7 @@ REQUESTS_AT_ONCE: Final = 8
 
 _BACKOFF: Final = {"init_backoff": datetime.timedelta(milliseconds=100), "max_backoff": datetime.timedelta(seconds=1)}
 
+_given: WeakValueDictionary[str, ObjectStore] = WeakValueDictionary()
 _memories: dict[str, Any] = {}
 _memories_lock = Lock()
 
@@ -50,6 +52,11 @@ def store_threads() -> Iterator[ThreadPoolExecutor]:
         yield threads
     finally:
         threads.shutdown(cancel_futures=True)
+
+
+def give_memory(name: str, store: ObjectStore) -> None:
+    """Have `memory://name` be this store, as long as somebody holds it: tests look into it, and have it fail."""
+    _given[name] = store
 
 
 def open_store(url: str, settings: StoreSettings | None = None) -> ObjectStore:
@@ -68,6 +75,8 @@ def open_store(url: str, settings: StoreSettings | None = None) -> ObjectStore:
     options = client_options(address, settings)
     if address.scheme == "file":
         return FolderStore(Path(address.path))
+    if address.scheme == "memory" and address.bucket in _given:
+        return _given[address.bucket]
     if address.scheme == "memory":
         return ObstoreStore(url, _memory(address.bucket), address.path)
     return ObstoreStore(url, _client(address, settings, options))

@@ -23,6 +23,7 @@ from odradek.kernel.api import (
     Workers,
 )
 
+from .beginnings import StoreStart
 from .bucket import StoredTopic, claim, load_cluster_id, put_topic
 from .cache import IndexCache, RunCache, RunFolder
 from .cold_reads import ColdReads, ReadSettings
@@ -33,7 +34,8 @@ from .pace import Pace
 from .passes import Passes
 from .pending import PendingDeletions
 from .rewriting import ColdRewrites
-from .settings import CACHE_BYTES_KEY, GRACE_KEY, INDEX_BYTES_KEY, tier_paths
+from .settings import CACHE_BYTES_KEY, GRACE_KEY, INDEX_BYTES_KEY, check_is_shared, tier_paths
+from .store_opening import StoreOpener, reachable_from
 from .store_settings import client_options, parse_store_url, store_settings
 from .time_lookup import FoundBatches
 
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from odradek.kernel.api import BrokerHandle, ObjectStore, PartitionLog, TierSettings, TopicIdPartition
 
     from .settings import TierPaths
-    from .store_settings import StoreSettings
 
 log = logging.getLogger(__name__)
 
@@ -78,24 +79,6 @@ class _Track:
     told: str = ""
 
 
-@attrs.frozen
-class StoreOpener:
-    """Opens the store, in this process or another."""
-
-    url: str
-    settings: StoreSettings
-
-    def __call__(self) -> ObjectStore:
-        """Return the store.
-
-        Raises:
-            RemoteStoreError: It cannot be had.
-        """
-        from .stores import open_store  # a broker without tiers imports no object store
-
-        return open_store(self.url, self.settings)
-
-
 class TieredStorage:
     """See `Tier`. Life: made while the broker is built; `visit_logs` and `cold_reads.run` are its services."""
 
@@ -114,7 +97,7 @@ class TieredStorage:
             free_share: Returns how much of a folder's disk is free, 0 to 1; called on worker threads.
 
         Raises:
-            ConfigError: The store's URL or settings are wrong.
+            ConfigError: The store's URL or settings are wrong, or a broker of a cluster names none.
         """
         self.broker = broker
         self._logs: dict[TopicIdPartition, TieredPartitionLog] = {}
@@ -124,6 +107,7 @@ class TieredStorage:
         self._pending = PendingDeletions(broker.machine.files, self._paths.deletions)
         self._noted_deletions: tuple[TopicIdPartition, ...] = ()
         if store is None:
+            check_is_shared(broker.config)
             client_options(parse_store_url(self._paths.store_url), store_settings(broker.config))
         self._given_store = self._store = store
         self._free_share = free_share or _free_share
@@ -193,7 +177,8 @@ class TieredStorage:
             RemoteStoreError: It cannot be had.
         """
         if self._store is None:
-            self._store = StoreOpener(self._paths.store_url, store_settings(self.broker.config))()
+            opened = StoreOpener(self._paths.store_url, store_settings(self.broker.config))()
+            self._store = reachable_from(self.broker.machine, opened)
         return self._store
 
     # ---------------------------------------------------------------------------------------------------- the kernel's
@@ -206,6 +191,7 @@ class TieredStorage:
             cold_reads=self.cold_reads,
             found_batches=self._found_batches,
             cold_rewrites=self._cold_rewrites,
+            begin_at_store=lambda log, offset: StoreStart(log, offset, self.broker.cluster_id, self.open_store),
             forget=self._forget,
         )
         self._logs[tiered.partition] = tiered
@@ -228,6 +214,8 @@ class TieredStorage:
         """Hear who leads a partition."""
         if leader_id == self.broker.node_id:
             self._leading[partition] = leader_epoch
+            if partition in self._tracks:
+                self._tracks[partition].due_ms = 0
             self._wake.set()
         else:
             self._leading.pop(partition, None)
@@ -269,14 +257,12 @@ class TieredStorage:
             self._noted_deletions = wanted
 
     def _is_due(self, partition: TopicIdPartition, track: _Track, now_ms: int) -> bool:
+        if track.is_busy or partition in self._deletions:
+            return False
         epoch = self._leading.get(partition)
-        return (
-            epoch is not None
-            and epoch != track.fenced_epoch
-            and not track.is_busy
-            and partition not in self._deletions
-            and (track.due_ms <= now_ms or epoch != track.claimed_epoch != -1)
-        )
+        if epoch is None:
+            return track.due_ms <= now_ms
+        return epoch != track.fenced_epoch and (track.due_ms <= now_ms or epoch != track.claimed_epoch != -1)
 
     def _pause_s(self, now_ms: int) -> float:
         waiting = [track.due_ms for track in (*self._tracks.values(), *self._deletions.values()) if not track.is_busy]
@@ -288,34 +274,17 @@ class TieredStorage:
         return self.broker.config.get_int("remote.log.manager.task.interval.ms")
 
     async def visit(self, tiered: TieredPartitionLog) -> None:
-        """Visit one log if this broker leads it: send, remove, and note when the next visit is due."""
+        """Visit one log and note when the next visit is due: its leader sends and removes, a follower lets go."""
         partition = tiered.partition
         if self._logs.get(partition) is not tiered:
             return  # deleted or unwrapped after the visit was decided on
         track, epoch = self._tracks[partition], self._leading.get(partition)
-        if epoch is None:  # deposed after that
-            track.is_busy = False
-            return
-        await self._visit_as_leader(tiered, track, epoch)
-
-    async def _visit_as_leader(self, tiered: TieredPartitionLog, track: _Track, epoch: int) -> None:
-        partition = tiered.partition
-
-        def is_wanted() -> bool:
-            return self._logs.get(partition) is tiered and self._leading.get(partition) == epoch
-
+        is_wanted = partial(self._has_role, tiered, epoch)
         try:
-            if track.claimed_epoch != epoch and (tiered.manifest is not None or self.passes.has_due(tiered)):
-                await self._claim_bucket()
-                await self.passes.take_over(tiered, epoch)
-                track.claimed_epoch = epoch
-            if track.claimed_epoch == epoch and is_wanted():
-                await self._keep_topic(partition)
-                await self.passes.run(tiered, epoch, is_wanted)
-                await self._collect(partition, track)
+            await self._do_as_role(tiered, track, epoch, is_wanted)
         except FencedError as error:
             log.error("%s: nothing more is sent: %s", partition.topic_partition, error)
-            track.fenced_epoch = epoch
+            track.fenced_epoch = epoch if epoch is not None else -1
         except ManifestMovedError as error:
             log.info("%s: %s", partition.topic_partition, error)
             track.claimed_epoch = -1
@@ -327,9 +296,31 @@ class TieredStorage:
             self._note_bug(str(partition), track, error)
         else:
             self._note_success(track, has_asked=track.failures > 0)
-            track.due_ms = self.broker.machine.clock.monotonic_ms() + self._interval_ms
+            if is_wanted():
+                track.due_ms = self.broker.machine.clock.monotonic_ms() + self._interval_ms
         finally:
             track.is_busy = False
+            if not is_wanted():
+                self._wake.set()  # what it is now, leader or not, is due at once
+
+    def _has_role(self, tiered: TieredPartitionLog, epoch: int | None) -> bool:
+        return self._logs.get(tiered.partition) is tiered and self._leading.get(tiered.partition) == epoch
+
+    async def _do_as_role(
+        self, tiered: TieredPartitionLog, track: _Track, epoch: int | None, is_wanted: Callable[[], bool]
+    ) -> None:
+        partition = tiered.partition
+        if epoch is None:
+            await self.passes.follow(tiered, is_wanted)
+            return
+        if track.claimed_epoch != epoch and (tiered.manifest is not None or self.passes.has_due(tiered)):
+            await self._claim_bucket()
+            await self.passes.take_over(tiered, epoch)
+            track.claimed_epoch = epoch
+        if track.claimed_epoch == epoch and is_wanted():
+            await self._keep_topic(partition)
+            await self.passes.run(tiered, epoch, is_wanted)
+            await self._collect(partition, track)
 
     async def _claim_bucket(self) -> None:
         """Make sure, once, that the store is this cluster's, and the one that this broker's logs know.

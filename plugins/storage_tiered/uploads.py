@@ -9,7 +9,7 @@ Nothing names the objects yet: the manifest comes after, and what is left of an 
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 from crc32c import crc32c
@@ -49,6 +49,7 @@ class Upload:
         source: Its bytes.
         leader_epochs: Each with its first offset in the segment.
         sidecars: Small files that go with it, by kind.
+        start_offset: What of the segment lies below it is in the store; the segment's begin where nothing is.
     """
 
     partition: TopicIdPartition
@@ -57,6 +58,14 @@ class Upload:
     source: SegmentSource
     leader_epochs: tuple[tuple[int, int], ...]
     sidecars: Mapping[str, bytes]
+    start_offset: int = attrs.field(default=attrs.Factory(lambda upload: upload.segment.base_offset, takes_self=True))
+
+
+class CheckedRecords(NamedTuple):
+    """What of a segment is to be sent, whose batches were looked at: as an object, and its largest timestamp."""
+
+    file: StoredFile
+    max_timestamp: int
 
 
 def send(store: ObjectStore, upload: Upload, files: Files, staging: Path) -> StoredSegment:
@@ -73,7 +82,7 @@ def send(store: ObjectStore, upload: Upload, files: Files, staging: Path) -> Sto
         OSError: The segment is gone, or the disk fails.
         CorruptRecordsError: The segment is damaged, or was rewritten meanwhile; nothing was sent.
     """
-    base_offset = upload.segment.base_offset
+    base_offset = upload.start_offset
     stored: dict[str, StoredFile] = {}
     records = check_records(upload)
     with _as_files(upload, files, staging) as paths:
@@ -82,39 +91,45 @@ def send(store: ObjectStore, upload: Upload, files: Files, staging: Path) -> Sto
         for kind in sorted(contents, key=lambda each: each == LOG):
             name = segment_file_name(upload.partition, base_offset, upload.uid, kind)
             content = contents[kind]
-            stored[kind] = _send_one(store, name, content, records if kind == LOG else _sum(files, content))
+            stored[kind] = _send_one(store, name, content, records.file if kind == LOG else _sum(files, content))
     segment = upload.segment
     return StoredSegment(
         uid=upload.uid,
         base_offset=base_offset,
         next_offset=segment.next_offset,
-        max_timestamp=segment.max_timestamp,
+        max_timestamp=records.max_timestamp,
         leader_epochs=upload.leader_epochs,
         files=stored,
     )
 
 
-def check_records(upload: Upload) -> StoredFile:
-    """Walk over a segment's batches, and return size and checksum of them all.
+def check_records(upload: Upload) -> CheckedRecords:
+    """Walk over a segment's batches, and return what is to be sent of them.
 
     Raises:
         OSError: The segment is gone, or the disk fails.
         CorruptRecordsError: A batch is damaged, missing, or out of place.
     """
     segment = upload.segment
-    size_bytes = crc = 0
+    size_bytes = sent_bytes = crc = 0
+    max_timestamp = -1
     next_offset = segment.base_offset
     for batch in upload.source.batches(segment.base_offset, CHUNK_BYTES):
         header = read_header(batch)
         is_in_order = next_offset <= header.base_offset <= header.last_offset < segment.next_offset
-        if not is_in_order or not is_crc_valid(batch, 0, header):
+        is_whole = not header.base_offset < upload.start_offset <= header.last_offset
+        if not is_in_order or not is_whole or not is_crc_valid(batch, 0, header):
             raise CorruptRecordsError(f"the batch behind offset {next_offset} is damaged", position=size_bytes)
         next_offset = header.next_offset
-        crc = crc32c(batch, crc)
         size_bytes += len(batch)
+        if header.base_offset >= upload.start_offset:
+            crc = crc32c(batch, crc)
+            sent_bytes += len(batch)
+            max_timestamp = max(max_timestamp, header.max_timestamp)
     if size_bytes != segment.size_bytes:
         raise CorruptRecordsError(f"{segment.size_bytes} bytes of batches should be there", position=size_bytes)
-    return StoredFile(size_bytes, crc)
+    is_part = upload.start_offset > segment.base_offset
+    return CheckedRecords(StoredFile(sent_bytes, crc), max_timestamp if is_part else segment.max_timestamp)
 
 
 def _send_one(store: ObjectStore, name: str, content: bytes | Path, expected: StoredFile) -> StoredFile:
@@ -162,8 +177,8 @@ def _sum(files: Files, content: bytes | Path) -> StoredFile:
 
 @contextmanager
 def _as_files(upload: Upload, files: Files, staging: Path) -> Iterator[Mapping[str, bytes | Path]]:
-    """Give the segment's own files, or make some of its batches that are gone afterwards."""
-    if upload.source.paths:
+    """Give the segment's own files, or make some of its batches, or of a part of them, that are gone afterwards."""
+    if upload.source.paths and upload.start_offset == upload.segment.base_offset:
         yield upload.source.paths
         return
     path = staging / f"{upload.uid}.staged"
@@ -175,12 +190,12 @@ def _as_files(upload: Upload, files: Files, staging: Path) -> Iterator[Mapping[s
 
 
 def _stage(upload: Upload, files: Files, path: Path) -> Mapping[str, bytes | Path]:
-    builder = IndexBuilder(upload.segment.base_offset)
+    builder = IndexBuilder(upload.start_offset)
     pending: list[bytes] = []
     written = pending_bytes = 0
     fd = files.open(path, CREATE)
     try:
-        for batch in upload.source.batches(upload.segment.base_offset, CHUNK_BYTES):
+        for batch in upload.source.batches(upload.start_offset, CHUNK_BYTES):
             header = read_header(batch)
             builder.add(written + pending_bytes, header.last_offset, header.max_timestamp)
             pending.append(bytes(batch))

@@ -181,3 +181,17 @@ def test_retention_goes_through_both_tiers(tmp_path: Path) -> None:
     clean(hosted, Policies({"delete": DeletesBelow(10)}))
     assert replica.log.log_start_offset == 10
     hosted.lifecycle.close()
+
+
+def test_what_is_tiered_is_expired_by_its_leader_alone(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path, tier=FarTier())
+    tiered = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=EVERYTHING)
+    hosted.open("t", log_config=SMALL, tier=tiered)
+    replica = fill(hosted, 10)
+    hosted.open("t", leader=2, epoch=1, log_config=SMALL, tier=tiered)
+
+    clean(hosted, Policies({"delete": DeletesBelow(replica.log.segments()[2].base_offset)}))
+
+    assert not replica.is_leader
+    assert replica.log.log_start_offset == 0
+    hosted.lifecycle.close()

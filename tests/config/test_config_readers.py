@@ -59,6 +59,10 @@ ACTS_OF_BROKER = {
     "replica.fetch.wait.max.ms": ("kernel/replication/settings.py", 'get_int("replica.fetch.wait.max.ms")'),
     "replica.lag.time.max.ms": ("plugins/election_isr/machine.py", "get_int(LAG_KEY)"),
     "replica.socket.timeout.ms": ("kernel/replication/settings.py", 'get_int("replica.socket.timeout.ms")'),
+    "follower.fetch.last.tiered.offset.enable": (
+        "kernel/replication/settings.py",
+        'get_bool("follower.fetch.last.tiered.offset.enable")',
+    ),
     "default.replication.factor": ("kernel/controller/topic_creation.py", 'get_int("default.replication.factor")'),
     "delete.topic.enable": ("kernel/controller/topic_deletion.py", 'get_bool("delete.topic.enable")'),
     "fetch.max.bytes": ("kernel/dispatch/handlers/api_01_fetch.py", "self._max_bytes"),

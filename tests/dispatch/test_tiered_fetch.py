@@ -262,10 +262,12 @@ def test_a_follower_is_sent_to_the_store(house: House, reader: Reader, tier: Far
     assert replica.state is not None
     house.hosted.lifecycle.apply_leadership(replica, attrs.evolve(replica.state, replicas=(1, 2), isr=(1, 2)))
 
+    log.near.add(0)  # a consumer has just read it
     reader.send(request((0, 0), replica_id=2))
 
     (part,) = reader.parts()
     assert (part.error_code, log.asked) == (ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, [])
+    assert (part.high_watermark, part.last_stable_offset, part.log_start_offset) == (replica.high_watermark, -1, 0)
 
 
 def test_read_committed_sees_no_aborted_records_on_either_side_of_the_border(

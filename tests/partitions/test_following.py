@@ -9,31 +9,38 @@ from pathlib import Path
 import pytest
 import trio
 
+from odradek.kernel.contracts.cleanup import CleanupSettings
+from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.log_values import RecordsData
+from odradek.kernel.contracts.tiering import TierSettings
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
 from odradek.kernel.partitions.following import (
     append_as_follower,
     begin_anew,
+    begin_at_store,
     diverging_offset,
     note_leader,
     rebuild_after_cut,
     truncate,
 )
-from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND
+from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, decode_snapshot, encode_snapshot
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.partitions.recovery import keep_producers
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.transaction_index import TRANSACTION_INDEX_KIND
 from odradek.kernel.records.batch import CorruptRecordsError, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
+from odradek.testing.far_tier import FarTier
 from tests.one_object import patch_one
 from tests.waiting import until_async
 
 from .hosted import Hosted
 
 NOW_MS = 1_000
+TIERED = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings())
 
 
 @pytest.fixture
@@ -91,6 +98,50 @@ def cut(hosted: Hosted, replica: Replica, offset: int) -> bool:
     trio.run(rebuild_after_cut, hosted.lifecycle, replica, NOW_MS)
     assert replica.offline_reason is None
     return is_changed
+
+
+def test_a_follower_that_begins_at_the_store_knows_its_producers_and_what_is_committed(
+    tmp_path: Path,
+) -> None:
+    tier = FarTier()
+    hosted = Hosted(tmp_path, tier=tier)
+    hosted.open("t", leader=2, epoch=9, tier=TIERED)
+    replica = hosted.replicas.get("t", 0)
+    take(replica, batch(0, b"a", producer_id=5, sequence=0))
+    snapshot = ProducerStateTable(60_000)
+    snapshot.append(read_header(batch(19, b"b", producer_id=7, sequence=4)))
+    tier.logs[replica.partition].stored_sidecars = {SNAPSHOT_KIND: encode_snapshot(snapshot.snapshot())}
+
+    begin(hosted, replica, 20)
+
+    assert replica.offline_reason is None
+    assert (replica.log.log_end_offset, replica.appended_offset, replica.high_watermark) == (20, 20, 20)
+    assert [producer.producer_id for producer in decode_snapshot(encode_snapshot(replica.producers.snapshot()))] == [7]
+    take(replica, batch(20, b"c", producer_id=7, sequence=5))
+    assert replica.log.log_end_offset == 21
+    hosted.lifecycle.close()
+
+
+def test_a_leader_does_not_begin_at_the_store(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path, tier=FarTier())
+    hosted.open("t", tier=TIERED)
+    replica = hosted.replicas.get("t", 0)
+
+    with pytest.raises(KafkaError):
+        begin(hosted, replica, 20)
+
+    assert replica.log.log_end_offset == 0
+    hosted.lifecycle.close()
+
+
+def begin(hosted: Hosted, replica: Replica, offset: int) -> None:
+    """Have a replica begin where the store's part ends, and be served again."""
+    assert replica.tiered_log is not None
+    start = replica.tiered_log.begin_at_store(offset)
+    for work in start.begin_keeping():
+        do_now(work)
+    begin_at_store(replica, start)
+    trio.run(rebuild_after_cut, hosted.lifecycle, replica, NOW_MS)
 
 
 def test_batches_are_appended_as_the_leader_numbered_them(replica: Replica) -> None:

@@ -45,6 +45,7 @@ from odradek.kernel.replication.fetchers import Fetchers
 from odradek.kernel.replication.in_sync_checks import InSyncChecks
 from odradek.kernel.replication.isr_reports import IsrReports
 from odradek.kernel.replication.settings import FetcherSettings
+from odradek.kernel.replication.tier_starts import TierStarts
 from odradek.kernel.types import TopicIdPartition
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_01_fetch import ReplicaState
@@ -120,6 +121,7 @@ class Node:
                 backoff=self._backoff,
                 clock=self.clock,
                 threads=SystemThreads(),
+                tier_starts=TierStarts(self.lifecycle, SystemThreads(), self.clock),
             ),
         )
         self.reports = IsrReports(

@@ -35,6 +35,7 @@ READERS = {
     "kernel/partitions/replica_opener.py": COMPARES,
     "kernel/partitions/upkeep.py": COMPARES,
     "kernel/replication/fetcher.py": COMPARES,
+    "kernel/replication/tier_starts.py": COMPARES,
     "plugins/storage_memory/engine.py": STAMPS,
     "plugins/storage_segment/engine.py": STAMPS,
     "plugins/storage_tiered/passes.py": COMPARES,

@@ -42,7 +42,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ),
     ("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
     ("replica.selector.class", STRING, None, None, MEDIUM, READ_ONLY, Part.REQUESTS),
-    ("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.CLUSTER),
+    ("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.REPLICATION),
 )
 
 _DOCS: Final = """
@@ -113,7 +113,8 @@ replica.selector.class
     The Java class that sends a consumer to a near replica.
 
 follower.fetch.last.tiered.offset.enable
-    Whether a new follower begins at the end of what is stored remotely.
+    Whether a new follower of a tiered topic copies only what is not in the store yet, and not all that its leader still
+    has on its disk.
 """
 
 _INTERNAL: Final = frozenset(

@@ -15,7 +15,7 @@ from odradek.kernel.contracts.tiering import RecordsAreRemoteError
 from odradek.kernel.records.batch import read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from odradek.kernel.contracts.disk_work import DiskWork
     from odradek.kernel.contracts.storage import LogRead, PartitionLog
@@ -33,7 +33,8 @@ class FarLog:
         border: Below it records are far.
         near: Offsets that may be read though they lie below the border.
         asked: Reads that were begun: offset, bytes, and what to call.
-        failure: What a read of far records raises once they "came".
+        failure: What a read of far records raises once they "came", and what a beginning at the store does.
+        stored_sidecars: What the store has beside a log that begins behind its part, by kind.
         held_end: Segments that end there or above are not to be sent.
         look_up: What a look-up of a time does on its thread; when it raises, nothing was found out.
     """
@@ -45,6 +46,7 @@ class FarLog:
         self.near: set[int] = set()
         self.asked: list[tuple[int, int, Callable[[], None]]] = []
         self.failure: KafkaError | None = None
+        self.stored_sidecars: dict[str, bytes] = {}
         self.look_up: Callable[[], object] = lambda: None
         self.held_end: int | None = None
         self._known_times: set[int] = set()
@@ -113,6 +115,10 @@ class FarLog:
         newest = max(headers, key=lambda header: header.max_timestamp, default=None)
         return (-1, -1) if newest is None else (newest.max_timestamp, newest.last_offset)
 
+    def begin_at_store(self, offset: int) -> FarStart:
+        """See `TieredLog.begin_at_store`: here the store has everything below the offset."""
+        return FarStart(self, offset)
+
     def hold_uploads(self, end_offset: int | None) -> None:
         """See `TieredLog.hold_uploads`."""
         self.held_end = end_offset
@@ -127,6 +133,33 @@ class FarLog:
             self.inner.advance_log_start(self.border)
             self.inner.delete_segments_below(self.border)
         return self.inner
+
+
+class FarStart:
+    """See `TierStart`. What the store has of producers, or why it has nothing, a test says in `FarLog`."""
+
+    def __init__(self, log: FarLog, offset: int) -> None:
+        self._log = log
+        self._offset = offset
+
+    def run(self) -> None:
+        """See `TierStart.run`."""
+        if self._log.failure is not None:
+            raise self._log.failure
+
+    def begin_keeping(self) -> Sequence[DiskWork]:
+        """See `TierStart.begin_keeping`."""
+        sidecars = self._log.stored_sidecars
+        return [self._log.inner.begin_sidecar(self._offset, kind, data) for kind, data in sidecars.items()]
+
+    def apply(self) -> None:
+        """See `TierStart.apply`."""
+        inner = self._log.inner
+        if self._offset < inner.log_end_offset:
+            inner.truncate_to(self._offset)  # what is far lies in it
+        else:
+            inner.truncate_fully(self._offset)
+        self._log.border = self._offset
 
 
 class _TimeLookup:

@@ -18,8 +18,8 @@ from odradek.kernel.records.builder import BatchBuilder
 from odradek.plugins.cleanup.compact import CompactPolicy
 from odradek.plugins.storage_tiered.manifests import load_newest
 from odradek.plugins.storage_tiered.rewriting import ColdSource, StagingPlace
+from odradek.plugins.storage_tiered.store_opening import StoreOpener
 from odradek.plugins.storage_tiered.store_settings import StoreSettings
-from odradek.plugins.storage_tiered.tier import StoreOpener
 from odradek.testing.contracts.storage_base import PARTITION
 from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.tiered_house import LITTLE_LOCAL, House

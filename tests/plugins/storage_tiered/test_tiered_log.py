@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from odradek.kernel.api import (
+    CleanupSettings,
     EpochEnd,
     ErrorCode,
     KafkaError,
@@ -387,7 +388,8 @@ async def test_no_visit_waits_for_the_disk_on_the_reactor(tmp_path: Path, monkey
 async def test_a_segment_that_is_rewritten_while_it_is_about_to_leave_stays(
     tmp_path: Path,
 ) -> None:
-    house = House(tmp_path)
+    compacted = attrs.evolve(LITTLE_LOCAL, cleanup=CleanupSettings(cleanup_policy=("compact",)))
+    house = House(tmp_path, settings=compacted)
     house.fill(60)
     base = house.log.segments()[2].base_offset
     house.log.write_sidecar(base, "txnindex", b"aborted")

@@ -46,6 +46,8 @@ class HouseConfig:
         self._values: dict[str, object] = {
             "log.dirs": (str(directory / "data"),),
             "log.dir": "",
+            "controller.quorum.voters": (),
+            "controller.quorum.bootstrap.servers": (),
             "odradek.tiered.store": "",
             "odradek.tiered.cache.dir": str(directory / "cache"),
             "odradek.tiered.cache.bytes": 1 << 20,

@@ -17,7 +17,7 @@ from odradek.kernel.contracts.tiering import TieredLog, TierSettings
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.testing.contracts.storage_base import PARTITION, SMALL, make_context
 from odradek.testing.contracts.tiering import TieredHost, TieringContract
-from odradek.testing.far_tier import FarLog
+from odradek.testing.far_tier import FarLog, FarStart
 
 SETTINGS = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings())
 
@@ -126,6 +126,39 @@ class SendsOnce(FarLog):
         self.border = self.border or offset
 
 
+class GivesUpWhatIsFar(FarLog):
+    def begin_at_store(self, offset: int) -> FarStart:
+        log = self
+
+        class Start(FarStart):
+            def apply(self) -> None:
+                log.inner.truncate_fully(offset)
+                log.border = offset
+
+        return Start(self, offset)
+
+
+class ForgetsProducers(FarLog):
+    def begin_at_store(self, offset: int) -> FarStart:
+        log = self
+
+        class Start(FarStart):
+            def apply(self) -> None:
+                super().apply()
+                log.inner.delete_sidecar(offset, "snapshot")
+
+        return Start(self, offset)
+
+
+class BeginsTooEarly(FarLog):
+    def begin_at_store(self, offset: int) -> FarStart:
+        class Start(FarStart):
+            def run(self) -> None:
+                self.apply()
+
+        return Start(self, offset)
+
+
 class LeavesTheFarPartBehind(FarLog):
     def unwrap(self) -> PartitionLog:
         return self.inner
@@ -145,6 +178,9 @@ BROKEN = {
     "test_the_log_start_goes_through_both_tiers": KeepsItsStart,
     "test_segments_are_deleted_in_both_tiers": DeletesNothing,
     "test_appends_go_on_and_are_sent_in_their_turn": SendsOnce,
+    "test_a_follower_begins_at_a_segments_end_in_the_store": GivesUpWhatIsFar,
+    "test_a_follower_that_begins_at_the_store_knows_the_producers_of_there": ForgetsProducers,
+    "test_a_beginning_at_the_store_that_is_not_applied_changes_nothing": BeginsTooEarly,
     "test_unwrapped_it_is_what_is_local": LeavesTheFarPartBehind,
 }
 TESTS = [name for name, _ in inspect.getmembers(TieringContract, inspect.isfunction) if name.startswith("test_")]

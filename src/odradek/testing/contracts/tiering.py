@@ -265,6 +265,51 @@ class TieringContract:
 
         self._run(tmp_path, check)
 
+    def test_a_follower_begins_at_a_segments_end_in_the_store(self, tmp_path: Path) -> None:
+        async def check(host: TieredHost, written: list[bytes]) -> None:
+            await host.send()
+            log, border = host.log, host.log.local_log_start_offset
+
+            begin_at_store(log, border)
+
+            begin = log.log_end_offset
+            assert border <= begin <= COUNT
+            assert (log.log_start_offset, log.local_log_start_offset) == (0, begin)
+            assert await read_all(host) == written[:begin]
+            assert log.end_offset_for_epoch(0).end_offset == FIRST_OF_EPOCH_1
+            assert (log.latest_epoch, log.end_offset_for_epoch(1).end_offset) == (1, begin)
+            more = fill(log, begin, begin + COUNT, epoch=1)
+            assert await read_all(host) == written[:begin] + more
+
+        self._run(tmp_path, check)
+
+    def test_a_follower_that_begins_at_the_store_knows_the_producers_of_there(self, tmp_path: Path) -> None:
+        async def check(host: TieredHost, _written: list[bytes]) -> None:
+            await host.send()
+            log = host.log
+            log.write_sidecar(COUNT, "snapshot", b"of what is given up")
+
+            begin_at_store(log, log.local_log_start_offset)
+
+            assert list(log.sidecars("snapshot")) == [log.log_end_offset]
+            assert log.read_sidecar(log.log_end_offset, "snapshot") == b"state of producers"
+
+        self._run(tmp_path, check)
+
+    def test_a_beginning_at_the_store_that_is_not_applied_changes_nothing(self, tmp_path: Path) -> None:
+        async def check(host: TieredHost, written: list[bytes]) -> None:
+            await host.send()
+            log, border = host.log, host.log.local_log_start_offset
+            start = log.begin_at_store(border)
+            start.run()
+            for work in start.begin_keeping():
+                do_now(work)
+
+            assert (log.local_log_start_offset, log.log_end_offset) == (border, COUNT)
+            assert await read_all(host) == written
+
+        self._run(tmp_path, check)
+
     def test_unwrapped_it_is_what_is_local(self, tmp_path: Path) -> None:
         async def check(host: TieredHost, written: list[bytes]) -> None:
             await host.send()
@@ -284,6 +329,15 @@ def keep(log: TieredLog) -> None:
     """Flush, and keep the producers' state where the active segment begins, as a replica does when it rolls."""
     log.flush()
     log.write_sidecar(log.active_base_offset, "snapshot", b"state of producers")
+
+
+def begin_at_store(log: TieredLog, offset: int) -> None:
+    """Have a log begin at the store's part, as a follower does."""
+    start = log.begin_at_store(offset)
+    start.run()
+    for work in start.begin_keeping():
+        do_now(work)
+    start.apply()
 
 
 async def bring_near(host: TieredHost, offset: int) -> None:
