@@ -20,11 +20,12 @@ from odradek.kernel.machine.network import Address
 from .disk import Disk
 from .files import Files
 from .logs import living
+from .scheduling import go_on, stand_still
 from .seeds import IDS, SCHEDULING, between
 from .sockets import INTERNET, READ, ListeningSocket, Poller, system_error, unknown_name
 from .stream import Stream, connect
 from .threads import Threads
-from .world import MICROSECOND, MILLISECOND, SECOND
+from .world import MICROSECOND, MILLISECOND, SECOND, WALL_START_MS
 
 if TYPE_CHECKING:
     import random
@@ -43,22 +44,35 @@ STEP_NS_MAX: Final = 40 * MICROSECOND
 class HostClock:
     """Both clocks of a host; see `kernel.machine.clock.Clock`.
 
+    What waits in trio goes by the world's time, whatever its host's clocks show.
+
     Attributes:
-        skew_ms: How far the wall clock is off.
+        skew_ms: How far the wall clock is off, beside what its rate makes of it.
     """
 
     def __init__(self, world: World) -> None:
         """Make clocks that are right."""
         self._world = world
+        self._rate = 1000
+        self._ahead_ns = 0
+        self._since_ns = world.now_ns
         self.skew_ms = 0
+
+    def go_at(self, rate: int) -> None:
+        """Let both go at a rate from now on, in thousandths of the world's. No moment is shown twice or left out."""
+        self._ahead_ns, self._since_ns = self._off_ns(), self._world.now_ns
+        self._rate = rate
+
+    def _off_ns(self) -> int:
+        return self._ahead_ns + (self._world.now_ns - self._since_ns) * (self._rate - 1000) // 1000
 
     def now_ms(self) -> int:
         """See `Clock.now_ms`."""
-        return self._world.wall_ms() + self.skew_ms
+        return WALL_START_MS + (self._world.elapsed_ns + self._off_ns()) // MILLISECOND + self.skew_ms
 
     def monotonic_ms(self) -> int:
         """See `Clock.monotonic_ms`."""
-        return self._world.now_ns // MILLISECOND
+        return (self._world.now_ns + self._off_ns()) // MILLISECOND
 
 
 class Timer:
@@ -162,6 +176,7 @@ class Process:
         name: Its host's, and the how many-th it is there.
         machine: What it takes of its host.
         is_dead: Whether it was killed.
+        is_paused: Whether it stands still.
     """
 
     def __init__(self, host: SimulatedHost, number: int) -> None:
@@ -174,6 +189,7 @@ class Process:
         self._scope = trio.CancelScope()
         self.name = f"{name}/{number}"
         self.is_dead = False
+        self.is_paused = False
         self.machine = Machine(
             clock=host.clock,
             timer=Timer(world, world.seeds.stream(SCHEDULING, "timer", name, str(number))),
@@ -194,6 +210,21 @@ class Process:
             if not self.is_dead:
                 raise
 
+    def pause(self) -> None:
+        """Let it stand still as SIGSTOP does: neither tasks nor threads go on, while clocks, disk and network do."""
+        if not self.is_paused and not self.is_dead:
+            self.is_paused = True
+            stand_still(self)
+            self._threads.stand_still()
+
+    def resume(self) -> None:
+        """Let it go on as SIGCONT does, at this moment."""
+        if self.is_paused:
+            self.is_paused = False
+            self._threads.go_on()
+            go_on(self)
+            self._host.world.after(0, lambda: None)  # time does not pass before something has happened now
+
     def kill(self) -> None:
         """End it as `kill -9` does. What it still does, to its tasks' next checkpoints, has no effect."""
         if self.is_dead:
@@ -202,6 +233,7 @@ class Process:
         self._host.world.killed_ns = self._host.world.now_ns
         self._files.end()
         self._threads.end()
+        self.resume()  # its tasks get the turns that they need to end
         self._network.is_dead = True
         self._host.process_ended(self)
         self._scope.cancel()

@@ -15,6 +15,8 @@ that and of trio's other bookkeeping could differ between two runs of one seed, 
 The switch, `_ALLOW_DETERMINISTIC_SCHEDULING`, and the source, `_r`, are private to trio.
 `tests/lab/simulator/test_scheduling.py` fails when a version of trio has them no more, or when they no longer do what
 is said here: on the newest version in the gate, on the oldest that is allowed by `tox -e trio-oldest`.
+
+A task that stands still is taken out of its batch before that is shuffled, and put into the next one when it goes on.
 """
 
 from __future__ import annotations
@@ -24,17 +26,51 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
+from .logs import living
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
+
+    from .machine import Process
 
 MODULE: Final = "trio._core._run"
 SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
 SOURCE: Final = "_r"
 
 
-_source: Final[ContextVar[random.Random | None]] = ContextVar("source", default=None)
-"""The source of who runs trio here; a thread begins without one."""
+class _Turns:
+    """Who gets a turn in a run, and in which order.
+
+    Attributes:
+        source: Decides about the order.
+    """
+
+    def __init__(self, source: random.Random) -> None:
+        self.source = source
+        self._standing: dict[Process, list[Any]] = {}
+        self._freed: list[Any] = []
+
+    def stand_still(self, process: Process) -> None:
+        """Give the tasks of a process no turn from now on."""
+        self._standing.setdefault(process, [])
+
+    def go_on(self, process: Process) -> None:
+        """Let them go on, those first that had been about to."""
+        self._freed += self._standing.pop(process, [])
+
+    def shuffle(self, batch: list[Any]) -> None:
+        """Make of what could run what runs now. trio calls it in each of its passes, with tasks sorted by age."""
+        if self._standing or self._freed:
+            ready, self._freed = [*batch, *self._freed], []
+            batch.clear()
+            for task in ready:
+                self._standing.get(task.context.get(living), batch).append(task)
+        self.source.shuffle(batch)
+
+
+_turns: Final[ContextVar[_Turns | None]] = ContextVar("turns", default=None)
+"""Those of who runs trio here; a thread begins without."""
 
 
 class _SourceOfThread:
@@ -44,7 +80,10 @@ class _SourceOfThread:
         self._others = others
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_source.get() or self._others, name)
+        turns = _turns.get()
+        if turns is None:
+            return getattr(self._others, name)
+        return turns.shuffle if name == "shuffle" else getattr(turns.source, name)
 
 
 @contextmanager
@@ -61,10 +100,26 @@ def deterministic_scheduling(source: random.Random) -> Iterator[None]:
     before = {name: getattr(run, name) for name in (SWITCH, SOURCE)}
     setattr(run, SWITCH, True)
     setattr(run, SOURCE, _SourceOfThread(before[SOURCE]))
-    token = _source.set(source)
+    token = _turns.set(_Turns(source))
     try:
         yield
     finally:
-        _source.reset(token)
+        _turns.reset(token)
         for name, value in before.items():
             setattr(run, name, value)
+
+
+def stand_still(process: Process) -> None:
+    """Give the tasks of a process no turn, as SIGSTOP does; what wakes them meanwhile they see when it goes on."""
+    _turns_of_run().stand_still(process)
+
+
+def go_on(process: Process) -> None:
+    """Let the tasks of a process go on with trio's next pass."""
+    _turns_of_run().go_on(process)
+
+
+def _turns_of_run() -> _Turns:
+    turns = _turns.get()
+    assert turns is not None, "only who runs in a world stands still"
+    return turns

@@ -81,6 +81,7 @@ class Threads:
         self._random = world.seeds.stream(SCHEDULING, name)
         self._limiter = trio.CapacityLimiter(THREADS)
         self._works: dict[_Work, None] = {}
+        self._put_off: list[_Work] | None = None
         self._is_dead = False
 
     async def run_sync(
@@ -132,8 +133,22 @@ class Threads:
         """See `kernel.machine.threads.Threads.watch_run`: computing takes no time, so nobody is ever silent."""
         await trio.sleep_forever()
 
+    def stand_still(self) -> None:
+        """Let no work be done until `go_on`."""
+        if self._put_off is None:
+            self._put_off = []
+
+    def go_on(self) -> None:
+        """Do at this moment what was to be done meanwhile."""
+        works, self._put_off = self._put_off or [], None
+        for work in works:
+            self._world.after(0, self._do, work)
+
     def _do(self, work: _Work) -> None:
         if self._is_dead:
+            return
+        if self._put_off is not None:
+            self._put_off.append(work)
             return
         busy_ns = self._disk.busy_ns
         done = outcome.capture(work.call)
