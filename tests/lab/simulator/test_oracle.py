@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from odradek.lab.simulator.oracle import Oracle, PromiseBrokenError, Sent
-from odradek.lab.simulator.promises import DISK_TABLE, TABLE, DiskAccident, Promise, promises_of
+from odradek.lab.simulator.promises import (
+    DISK_TABLE,
+    REPLICATED_TABLE,
+    TABLE,
+    DiskAccident,
+    Promise,
+    losses_of,
+    promises_of,
+)
 
 FIRST, SECOND, THIRD = (Sent("p", number, 0) for number in range(3))
 NOW = 5
@@ -146,7 +154,7 @@ def test_the_table_is_that_of_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs/explanation/durability.md").read_text()
     rows = [
         [cell.strip() for cell in line.strip("|\n").split("|")]
-        for line in page.splitlines()
+        for line in page.partition("### With three replicas")[0].splitlines()
         if re.match(r"\| (0|1|all|1 or all, .*) \|", line)
     ]
     told = {(*cells[0].partition(",")[0].split(" or "), "flush.messages=1" in cells[0]): cells[2:] for cells in rows}
@@ -168,6 +176,17 @@ def test_the_table_of_accidents_of_a_disk_is_that_of_the_documentation() -> None
     assert DISK_TABLE.keys() == set(DiskAccident)
     for accident, promise in DISK_TABLE.items():
         assert promise.value in told[accident.value]
+
+
+def test_the_table_of_three_replicas_is_that_of_the_documentation() -> None:
+    page = (Path(__file__).parents[3] / "docs/explanation/durability.md").read_text()
+    section = page.partition("### With three replicas")[2]
+    told = re.findall(r"^\| (1|all)(, with `flush\.messages=1`)? \| (\d) \| (\d) \|$", section, re.MULTILINE)
+
+    assert [(acks, bool(flushed), int(deaths), int(losses)) for acks, flushed, deaths, losses in told] == [
+        tuple(row) for row in REPLICATED_TABLE
+    ]
+    assert [losses_of(is_flushed=is_flushed).power_losses_max for is_flushed in (False, True)] == [2, 3]
 
 
 def test_behind_a_batch_that_rotted_nothing_is_promised_and_before_it_everything() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
 import trio
 
 from odradek.client.admin import Admin
@@ -19,7 +20,7 @@ from .machine import SimulatedHost
 from .network import Network
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from odradek.kernel.machine.machine import Machine
     from odradek.testing.faults import PowerLoss
@@ -103,6 +104,14 @@ class BrokerHost:
         """Wait until it serves clients."""
         await self._serves.wait()
 
+    def leads(self, topics: Collection[str]) -> bool:
+        """Say whether its broker lives and leads a partition of these topics."""
+        if self.broker is None:
+            return False
+        return any(
+            replica.is_leader and replica.topic_partition.topic in topics for replica in self.broker.parts.logs.replicas
+        )
+
     async def wait_ended(self) -> None:
         """Wait until nothing of it runs any more."""
         await self._ended.wait()
@@ -115,6 +124,18 @@ class BrokerHost:
             self.broker = None
             if self.host.process is not None:
                 self.host.process.kill()
+
+    def pause(self) -> None:
+        """Let it stand still as SIGSTOP does, until `resume`."""
+        if self.host.process is not None:
+            self.host.world.note("paused", self.host.name)
+            self.host.process.pause()
+
+    def resume(self) -> None:
+        """Let it go on as SIGCONT does; nothing is wrong if it does already, or has ended."""
+        if self.host.process is not None:
+            self.host.world.note("resumed", self.host.name)
+            self.host.process.resume()
 
     def crash(self, style: PowerLoss | None = None) -> None:
         """End it now: as `kill -9` does, or with its host, by a loss of power of that style."""
@@ -170,6 +191,17 @@ class Cluster:
         for _ in range(count - 1):
             self.add_broker({"process.roles": "broker", **common})
         return list(self.brokers.values())
+
+    def set_apart(self, node_id: int, latency_ns_max: int) -> None:
+        """Let what goes between one broker and the others take half of this at least: it is behind them, or ahead."""
+        far = self.brokers[node_id].host.host
+        settings = attrs.evolve(
+            self.network.defaults, latency_ns_min=latency_ns_max // 2, latency_ns_max=latency_ns_max
+        )
+        for other in self.brokers.values():
+            if other.host.host is not far:
+                for way in ((far, other.host.host), (other.host.host, far)):
+                    self.network.link(*way).settings = settings
 
     async def start(self) -> None:
         """Start all brokers, and wait until they serve."""

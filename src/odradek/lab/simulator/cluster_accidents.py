@@ -1,4 +1,4 @@
-"""Shell: what befalls several brokers, one at a time: they crash, and lose each other; the controller's broker stays.
+"""Shell: what befalls several brokers: they crash, alone or at once, stand still, lose each other, tell wrong times.
 
 A scenario says what comes when, and lets the replicas catch up in between.
 """
@@ -12,7 +12,8 @@ import trio
 
 from odradek.kernel.types import TopicPartition
 
-from .faults import DOWN_NS_MAX, Crash, arm, kind_of, outlast
+from .faults import DOWN_NS_MAX, Crash, arm, kind_of, outlast, when
+from .oracle import PromiseBrokenError
 from .seeds import between, is_chosen
 from .world import MILLISECOND, SECOND, SimulationError
 
@@ -35,6 +36,13 @@ SETTINGS: Final = {
     "replica.lag.time.max.ms": "10000",
 }
 """Three brokers', of which any one may be lost."""
+RATES: Final = (500, 900, 999, 1001, 1100, 2000)
+"""How fast clocks go that go wrong, in thousandths."""
+JUMP_EXPONENTS: Final = range(10, 26)
+"""A wall clock is off by 2 ** n ms: nine hours at most, so that nothing is old enough to be deleted or forgotten."""
+LOOK_S: Final = 0.02
+LONG_NS: Final = 12 * SECOND
+"""After so long a broker that is not heard of leads no more."""
 
 
 class ClusterAccidents:
@@ -84,6 +92,81 @@ class ClusterAccidents:
         victim.start()
         await victim.wait_serving()
 
+    async def crash_several(self, deaths_max: int, power_losses_max: int) -> None:
+        """Crash brokers at once, the controller's perhaps among them, and start each anew; return when all serve.
+
+        Args:
+            deaths_max: How many may die, >= 2.
+            power_losses_max: How many may lose their power, >= 2.
+        """
+        source = self._random
+        crash = Crash.drawn(source)
+        victims = [*self._cluster.brokers.values()]
+        source.shuffle(victims)
+        count_max = deaths_max if crash.style is None else power_losses_max
+        del victims[count_max if is_chosen(source, 0.7) else 2 :]
+
+        def crashed(style: PowerLoss | None) -> None:
+            self._run.count(f"{len(victims)} brokers at once: {kind_of(style)}")
+            for victim in victims:
+                self._on_crash(victim, style)
+            for victim in victims[1:]:
+                victim.crash(style)
+
+        happened = arm(self._cluster.world, victims[0], crash, crashed)
+        async with trio.open_nursery() as nursery:
+            for victim in victims:
+                own = attrs.evolve(crash, down_ns=between(source, MILLISECOND, DOWN_NS_MAX))
+                nursery.start_soon(self._come_back, happened, victim, own)
+
+    async def _come_back(self, happened: trio.Event, victim: BrokerHost, crash: Crash) -> None:
+        await outlast(happened, victim, crash)
+        victim.start()
+        await victim.wait_serving()
+
+    async def pause(self) -> None:
+        """Let a broker stand still in the middle of anything, as SIGSTOP does, and go on after a while."""
+        source, brokers = self._random, [*self._cluster.brokers.values()]
+        leaders = [broker for broker in brokers if broker.leads(self._topics)]
+        victim = source.choice(leaders if is_chosen(source, 0.6) else brokers)
+        moment = Crash.drawn(source)
+        shortest_ns = source.choice((MILLISECOND, LONG_NS))
+
+        def pause() -> None:
+            self._run.count("pauses")
+            if victim.leads(self._topics):
+                self._run.count("pauses of a leader")
+            victim.pause()
+
+        await when(self._cluster.world, victim, moment.counted, moment.after, pause).wait()
+        await trio.sleep(between(source, shortest_ns, 2 * DOWN_NS_MAX) / SECOND)
+        victim.resume()
+
+    async def skew(self) -> None:
+        """Let one broker's clocks go wrong, and see that nobody minds; half of them stay wrong.
+
+        Raises:
+            PromiseBrokenError: A replica is in sync no more, or a broker fenced.
+        """
+        source = self._random
+        number = source.choice((CONTROLLER, *self._cluster.brokers))
+        clock = self._cluster.brokers[number].host.clock
+        rate, sign = source.choice(RATES), source.choice((-1, 1))
+        clock.go_at(rate)
+        clock.skew_ms = sign << source.choice(JUMP_EXPONENTS)
+        self._run.count("clocks gone wrong")
+        self._run.world.note("clocks", number, rate, clock.skew_ms)
+        with trio.move_on_after(between(source, MILLISECOND, 2 * DOWN_NS_MAX) / SECOND):
+            while True:
+                await trio.sleep(LOOK_S)
+                behind = self._behind()
+                if behind:
+                    what = f"the clocks of broker {number} are off by {clock.skew_ms} ms and go at {rate} / 1000"
+                    raise PromiseBrokenError("calm", f"{what}, and {behind[0]} is not in sync everywhere")
+        if is_chosen(source, 0.5):
+            clock.go_at(1000)
+            clock.skew_ms = 0
+
     async def cut(self) -> None:
         """Cut what one broker sends to another, or both ways, for a while."""
         network, source = self._cluster.network, self._random
@@ -112,7 +195,7 @@ class ClusterAccidents:
         raise SimulationError(f"the replicas are not in sync after {CATCH_UP_S_MAX} s: {what}")
 
     def _behind(self) -> list[TopicPartition]:
-        """Return what is not in sync; the first partition of a topic that is not there yet."""
+        """Return what is not in sync, or not known to all yet; the first partition of a topic that is not there."""
         controller = self._cluster.brokers[CONTROLLER].broker
         assert controller is not None, "the controller's broker stays"
         topics = controller.parts.published.image.topics_by_name
@@ -121,7 +204,7 @@ class ClusterAccidents:
             TopicPartition(topic.name, number)
             for topic in topics.values()
             for number, state in enumerate(topic.partitions)
-            if len(state.isr) < len(self._cluster.brokers)
+            if len(state.isr) < len(self._cluster.brokers) or None in self._replicas(TopicPartition(topic.name, number))
         ]
 
     def _replicas(self, place: TopicPartition) -> list[object]:

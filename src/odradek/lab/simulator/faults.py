@@ -138,29 +138,46 @@ def arm(world: World, target: BrokerHost, crash: Crash, on_crash: Callable[[Powe
         crash: When, and how.
         on_crash: Told of it, as it happens.
     """
-    crashed = trio.Event()
+
+    def fall() -> None:
+        world.note("crash", target.host.name, crash.after, crash.counted.is_by_operation)
+        on_crash(crash.style)
+        target.crash(crash.style)
+
+    return when(world, target, crash.counted, crash.after, fall)
+
+
+def when(world: World, target: BrokerHost, counted: Counted, after: int, happen: Callable[[], object]) -> trio.Event:
+    """Let something happen in the middle of anything; the event is set then.
+
+    Args:
+        world: Whose events are counted.
+        target: Whose disk's operations are.
+        counted: Which of both.
+        after: How many pass until it happens.
+        happen: What.
+    """
+    happened = trio.Event()
     passed = 0
 
     def count() -> None:
         nonlocal passed
         passed += 1
-        if passed == crash.after:
+        if passed == after:
             world.before_event = lambda: None
             target.host.disk.before_operation = lambda _path: None
-            world.note("crash", target.host.name, crash.after, crash.counted.is_by_operation)
-            on_crash(crash.style)
-            target.crash(crash.style)
-            crashed.set()
+            happen()
+            happened.set()
 
     def count_operation(path: PurePath) -> None:
-        if crash.counted.counts(path):
+        if counted.counts(path):
             count()
 
-    if crash.counted.is_by_operation:
+    if counted.is_by_operation:
         target.host.disk.before_operation = count_operation
     else:
         world.before_event = count
-    return crashed
+    return happened
 
 
 async def outlast(crashed: trio.Event, target: BrokerHost, crash: Crash) -> None:

@@ -41,8 +41,32 @@ TABLE: Final = (
 )
 """With `acks=0` no record is acknowledged: nothing is promised of any."""
 
+
+class Replicated(NamedTuple):
+    """One row of the table of three replicas, all in sync when an accident begins, and `min.insync.replicas=2`.
+
+    Attributes:
+        acks: The producer's setting that it is for.
+        is_flushed: Whether it is for topics with `flush.messages=1`.
+        deaths_max: Of how many brokers the processes may die at once, and nothing acknowledged is lost.
+        power_losses_max: How many may lose their power at once.
+    """
+
+    acks: str
+    is_flushed: bool
+    deaths_max: int
+    power_losses_max: int
+
+
+REPLICATED_TABLE: Final = (
+    Replicated("1", False, 0, 0),
+    Replicated("all", False, 3, 2),
+    Replicated("all", True, 3, 3),
+)
+"""With `acks=1` what was acknowledged may go with its leader; what a consumer has read is kept, as with `all`."""
+
 IN_SYNC: Final = Row(("all",), False, Promise.KEPT, Promise.KEPT)
-"""Of a topic with three replicas and `min.insync.replicas=2`, while at most one broker at a time is lost or behind."""
+"""What becomes of records while no more is lost at once than `REPLICATED_TABLE` says, and all catch up in between."""
 
 
 class DiskAccident(Enum):
@@ -62,6 +86,11 @@ DISK_TABLE: Final = {
 }
 """What becomes of records that were acknowledged, whatever `acks` was; after rot only of the partition that it hits,
 and what is not kept is found broken and never read as something else."""
+
+
+def losses_of(*, is_flushed: bool) -> Replicated:
+    """Return how many of three brokers may be lost at once with `acks=all`."""
+    return next(row for row in REPLICATED_TABLE if row.acks == "all" and row.is_flushed == is_flushed)
 
 
 def promises_of(acks: str, flush_messages: int) -> Row:

@@ -1,14 +1,15 @@
-"""Shell: the scenario `replication`: three brokers; what all in-sync replicas have acknowledged outlives one of them.
+"""Shell: the scenario `replication`: what the in-sync replicas of three brokers have acknowledged outlives accidents.
 
-Producers with `acks=all` and a consumer go on while brokers crash, lose their power, and lose each other, under
-`min.insync.replicas=2`; the broker that is the controller stays. One of them is lost at a time: the next when every
-replica has caught up. Then nothing acknowledged may be lost, doubled or out of order, whatever the disks have lost, and
-two logs agree wherever both hold an offset below both high watermarks.
+Producers and a consumer go on under `min.insync.replicas=2`, while brokers crash, alone or as many at once as
+`promises.py` allows, stand still, lose each other, and tell wrong times. The next accident comes when every replica has
+caught up. Then nothing acknowledged with `acks=all`, and nothing that was read, may be lost, doubled or out of order,
+whatever the disks have lost, and two logs agree wherever both hold an offset below both high watermarks.
 """
 
 from __future__ import annotations
 
 import itertools
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -18,8 +19,8 @@ from odradek.client import NewTopic
 
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
-from .oracle import Oracle, PromiseBrokenError
-from .promises import IN_SYNC
+from .oracle import Oracle, PromiseBrokenError, Sent
+from .promises import IN_SYNC, losses_of
 from .record_load import TOPIC, Load, RecordLoad
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
@@ -35,7 +36,26 @@ if TYPE_CHECKING:
 
 TURNS_MIN: Final = 30
 """How often each producer sends at least once the accidents are over."""
+HASTE: Final = 100
+"""So many turns after an accident has begun or ended producers take their time: records are what a run costs."""
+CALM_NS: Final = 2 * SECOND
+LOOK_S: Final = 0.001
+"""So often somebody looks whether records are on their way: then an accident may come."""
 QUIET_S: Final = 30
+
+
+class Accident(Enum):
+    """What befalls brokers."""
+
+    CRASH = "one crashes"
+    SEVERAL = "several crash at once"
+    CUT = "one loses another"
+    PAUSE = "one stands still"
+    CLOCKS = "one's clocks go wrong"
+
+
+ACCIDENTS: Final = (*Accident, Accident.CRASH, Accident.PAUSE)
+"""What is drawn from."""
 
 
 @attrs.frozen
@@ -44,28 +64,50 @@ class Plan:
 
     partitions: int
     producers: int
+    acks: str
     is_idempotent: bool
+    is_flushed: bool
     accidents: int
     fetchers: int
+    far_ns: int
+    request_timeout_ms: int
     pause_ns_max: int
 
     @classmethod
     def drawn(cls, source: Random) -> Plan:
         """Draw one."""
+        acks = source.choice(("all", "all", "all", "all", "all", "1"))
         return cls(
             partitions=1 + source.randrange(3),
             producers=1 + source.randrange(2),
-            is_idempotent=is_chosen(source, 0.7),
+            acks=acks,
+            is_idempotent=is_chosen(source, 0.7) and acks == "all",
+            is_flushed=is_chosen(source, 0.3),
             accidents=1 + source.randrange(3),
             fetchers=1 + source.randrange(2),
+            far_ns=source.choice((MILLISECOND, 20 * MILLISECOND, 200 * MILLISECOND)),
+            request_timeout_ms=source.choice((5_000, 30_000)),
             pause_ns_max=source.choice((100 * MILLISECOND, 300 * MILLISECOND, SECOND)),
         )
 
     @property
     def load(self) -> Load:
         """What clients do."""
-        settings = {"acks": "all", "enable.idempotence": self.is_idempotent, "delivery.timeout.ms": 120_000}
+        settings = {
+            "acks": self.acks,
+            "enable.idempotence": self.is_idempotent,
+            "request.timeout.ms": self.request_timeout_ms,
+            "delivery.timeout.ms": 120_000,
+        }
         return Load(self.partitions, self.producers, settings, burst_max=10, filler_bytes_max=5_000)
+
+
+class ReadersOracle(Oracle):
+    """What must be true where only what a consumer has read is promised."""
+
+    def acknowledged(self, record: Sent, offset: int, now_ns: int) -> None:
+        """See `Oracle.acknowledged`: it says nothing here."""
+        super().acknowledged(record, -1, now_ns)
 
 
 class Replication:
@@ -76,11 +118,17 @@ class Replication:
         self._faults = run.world.seeds.stream(FAULTS, "brokers")
         self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
         run.world.note("plan", *attrs.astuple(plan))
-        self._oracle = Oracle(IN_SYNC, is_idempotent=plan.is_idempotent)
+        oracle = Oracle if plan.acks == "all" else ReadersOracle
+        self._oracle = oracle(IN_SYNC, is_idempotent=plan.is_idempotent)
         self._cluster = Cluster(run.world, nursery)
-        self._cluster.add_brokers(3, {**SETTINGS, "num.replica.fetchers": str(plan.fetchers), **run.settings})
+        own = {"num.replica.fetchers": str(plan.fetchers)}
+        if plan.is_flushed:
+            own["log.flush.interval.messages"] = "1"
+        self._cluster.add_brokers(3, {**SETTINGS, **own, **run.settings})
+        self._cluster.set_apart(self._faults.choice([*self._cluster.brokers]), plan.far_ns)
         self._accidents = ClusterAccidents(run, self._cluster, self._faults, {TOPIC}, self._on_crash)
         self._load = RecordLoad(run, self._cluster, self._oracle, plan.load, self._turns)
+        self._hasty_turns = 0
         self._are_accidents_over = False
 
     async def run(self) -> None:
@@ -96,7 +144,7 @@ class Replication:
             readers.cancel_scope.cancel()
         self._run.count("acknowledged", self._oracle.acknowledged_count)
         self._run.count("delivered", self._oracle.delivered_count)
-        self._run.require("accidents", "acknowledged", "delivered")
+        self._run.require("accidents", "delivered", *(("acknowledged",) if self._plan.acks == "all" else ()))
         await self._cluster.stop()
 
     async def _make_topic(self) -> None:
@@ -109,20 +157,35 @@ class Replication:
     async def _have_accidents(self) -> None:
         for _ in range(self._plan.accidents):
             await trio.sleep(between(self._faults, MILLISECOND, 5 * SECOND) / SECOND)
+            accident = self._faults.choice(ACCIDENTS)
+            self._hasty_turns = HASTE
+            while not self._oracle.open_count:  # noqa: ASYNC110 - the world tells nobody what happens in it
+                await trio.sleep(LOOK_S)
+            self._run.world.note("accident", accident.name)
+            await self._befall(accident)
+            self._hasty_turns = HASTE
+            self._run.count(f"accidents: {accident.value}")
             self._run.count("accidents")
-            if is_chosen(self._faults, 0.6):
-                await self._accidents.crash()
-            else:
-                await self._accidents.cut()
             await self._accidents.wait_in_sync()
             self._check_agreement()
         self._are_accidents_over = True
 
+    async def _befall(self, accident: Accident) -> None:
+        match accident:
+            case Accident.CRASH:
+                await self._accidents.crash()
+            case Accident.SEVERAL:
+                losses = losses_of(is_flushed=self._plan.is_flushed)
+                await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
+            case Accident.CUT:
+                await self._accidents.cut()
+            case Accident.PAUSE:
+                await self._accidents.pause()
+            case Accident.CLOCKS:
+                await self._accidents.skew()
+
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
-        assert victim.broker is not None, "it lives until it has crashed"
-        replicas = victim.broker.parts.logs.replicas
-        held = [replicas.find(TOPIC, number) for number in range(self._plan.partitions)]
-        if any(replica is not None and replica.is_leader for replica in held):
+        if victim.leads({TOPIC}):
             self._run.count("crashes of a leader")
 
     # -- replicas ----------------------------------------------------------------------------------------------------
@@ -145,7 +208,8 @@ class Replication:
     def _turns(self) -> Iterator[int]:
         numbers = itertools.count()
         while not (self._are_accidents_over and next(numbers) >= TURNS_MIN):
-            yield self._plan.pause_ns_max
+            self._hasty_turns -= 1
+            yield self._plan.pause_ns_max if self._hasty_turns > 0 else CALM_NS
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -163,7 +227,12 @@ def _below(batches: list[bytes], end: int) -> list[bytes]:
 
 REPLICATION: Final = Scenario(
     "replication",
-    "three brokers: producers and a consumer, while brokers crash and lose each other",
+    "three brokers: producers and a consumer, while brokers crash, stand still, lose each other and tell wrong times",
     main_of(Replication),
-    ("process crashes", "power losses, torn", "cuts", "crashes of a leader", "agreements"),
+    (
+        "process crashes",
+        "crashes of a leader",
+        "pauses of a leader",
+        *(f"accidents: {each.value}" for each in Accident),
+    ),
 )
