@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-Operation: TypeAlias = "Callable[[Controller, int], CoordinatorResult[MetadataRecord, R] | Steps[R]]"
+ControllerOperation: TypeAlias = "Callable[[Controller, int], CoordinatorResult[MetadataRecord, R] | Steps[R]]"
 """An operation: takes the controller and the wall clock in milliseconds. Must be pure; it runs on the log's task."""
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class _Submission(Generic[R]):
 
     __slots__ = ("done", "error", "operation", "response", "since_ms")
 
-    def __init__(self, operation: Operation[R], since_ms: int) -> None:
+    def __init__(self, operation: ControllerOperation[R], since_ms: int) -> None:
         self.operation = operation
         self.since_ms = since_ms
         self.done = trio.Event()
@@ -265,7 +265,7 @@ class MetadataLog:
 
     # ----------------------------------------------------------------------------------------------------- operations
 
-    async def submit(self, operation: Operation[R]) -> R:
+    async def submit(self, operation: ControllerOperation[R]) -> R:
         """Run an operation and return its response once all it rests on is durable.
 
         If it is cancelled, the operation may or may not take place.
