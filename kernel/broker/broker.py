@@ -124,6 +124,10 @@ class Broker:
         """Ask the broker to end: it answers what is in flight, keeps everything and lets `run` return."""
         self._stopping.set()
 
+    async def warm_up(self) -> None:
+        """Once clients are served: import, a bit at a time, what most of them will soon ask for."""
+        await self.parts.requests.router.warm_up()
+
     async def wait_stopped(self) -> None:
         """Wait until everything is kept and closed."""
         await self._stopped.wait()

@@ -1,102 +1,114 @@
-"""Shell: the table of all API handlers of the kernel, each with the parts it needs."""
+"""Shell: the tables of the kernel's API handlers, each with the parts it is given."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..config.listeners import parse_controller_listeners
 from ..config.topic import TopicConfig
 from ..dispatch.admin_handlers import admin_handlers
-from ..dispatch.handlers.api_01_fetch import FetchHandler
-from ..dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from ..dispatch.handlers.api_03_metadata import MetadataHandler
-from ..dispatch.handlers.api_10_find_coordinator import FindCoordinatorHandler
 from ..dispatch.handlers.api_18_api_versions import ApiVersionsHandler
-from ..dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
-from ..dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
-from ..dispatch.handlers.api_27_write_txn_markers import WriteTxnMarkersHandler
-from ..dispatch.handlers.api_34_alter_replica_log_dirs import AlterReplicaLogDirsHandler
-from ..dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
-from ..dispatch.handlers.api_55_describe_quorum import DescribeQuorumHandler, ForwardedQuorumHandler
-from ..dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
-from ..dispatch.security_handlers import security_handlers
+from ..dispatch.made_handlers import make_handler
+from ..dispatch.security_handlers import SECURITY_APIS
 from ..metadata.features import supported_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ..dispatch.made_handlers import Given
     from ..metadata.image import MetadataImage
     from .parts import BrokerParts
 
 
-def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
-    """Iterate over the handlers of every API that the kernel answers itself."""
-    config, clock, published = parts.options.config, parts.machine.clock, parts.published
-    requests, replicas = parts.requests, parts.logs.replicas
-
-    def image() -> MetadataImage:
-        return published.image
-
+def first_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
+    """Iterate over the handlers of what every client asks first, and of Produce, which takes part in turns."""
+    config, published, requests = parts.options.config, parts.published, parts.requests
     yield requests.produce
-    yield FetchHandler(
-        replicas=replicas,
-        sessions=requests.sessions,
-        purgatory=requests.waiting.fetch,
-        clock=clock,
-        cold_wait_ms=lambda: published.config.get_int("remote.fetch.max.wait.ms"),
-        max_bytes=config.get_int("fetch.max.bytes"),
-        broker=published.broker,
-        leaders=requests.produce.leaders,
-    )
-    yield ListOffsetsHandler(
-        replicas=replicas,
-        cold_timeout_ms=lambda: published.config.get_int("remote.list.offsets.request.timeout.ms"),
-        threads=parts.machine.threads,
-    )
     yield MetadataHandler(
         broker_id=config.node_id,
-        image=image,
+        image=_image(parts),
         may_create_topics=lambda: published.config.get_bool("auto.create.topics.enable"),
         create_topics=requests.topic_maker.create_soon,
-        internal_topics=replicas.internal_topics,
+        internal_topics=parts.logs.replicas.internal_topics,
     )
-    if requests.coordinators.by_key_type:
-        yield FindCoordinatorHandler(
-            runtimes=requests.coordinators.by_key_type, image=image, create_topics=requests.topic_maker.create_soon
-        )
-    yield ApiVersionsHandler(routes=requests.router.routes, image=image, supported_features=supported_ranges(config))
-    yield WriteTxnMarkersHandler(writer=requests.local_markers)
-    yield from _log_handlers(parts)
-    yield from security_handlers()
-    yield _quorum_handler(parts)
-    yield from admin_handlers(
-        broker_id=config.node_id,
+    yield ApiVersionsHandler(
+        routes=requests.router.routes, image=_image(parts), supported_features=supported_ranges(config)
+    )
+
+
+def later_handlers(parts: BrokerParts) -> Iterator[tuple[int, Callable[[], ApiHandler | AsyncApiHandler]]]:
+    """Iterate over all other APIs that the kernel answers itself, each with what makes its handler."""
+    published, requests = parts.published, parts.requests
+    admin = admin_handlers(
+        broker_id=parts.options.config.node_id,
         calls=parts.metadata.calls,
-        image=image,
+        image=_image(parts),
         config=lambda: published.config,
         producer_ids=requests.producer_ids,
         transactions=lambda: requests.transactions,
-        internal_topics=replicas.internal_topics,
+        internal_topics=parts.logs.replicas.internal_topics,
     )
+    nothing: dict[int, Given] = {api_key: {} for api_key in SECURITY_APIS}
+    for api_key, given in {**_record_handlers(parts), **_log_handlers(parts), **admin, **nothing}.items():
+        yield api_key, partial(make_handler, api_key, given)
+    yield 55, _quorum_maker(parts)
 
 
-def _quorum_handler(parts: BrokerParts) -> ApiHandler | AsyncApiHandler:
-    """Return what tells of the metadata quorum, here or at the controller of another node."""
+def _image(parts: BrokerParts) -> Callable[[], MetadataImage]:
+    published = parts.published
+    return lambda: published.image
+
+
+def _record_handlers(parts: BrokerParts) -> dict[int, Given]:
+    """Return what handlers are given of what is asked by who reads records, and who coordinates them."""
+    published, requests, replicas, clock = parts.published, parts.requests, parts.logs.replicas, parts.machine.clock
+    table: dict[int, Given] = {
+        1: {
+            "replicas": replicas,
+            "sessions": requests.sessions,
+            "purgatory": requests.waiting.fetch,
+            "clock": clock,
+            "cold_wait_ms": lambda: published.config.get_int("remote.fetch.max.wait.ms"),
+            "max_bytes": parts.options.config.get_int("fetch.max.bytes"),
+            "broker": published.broker,
+            "leaders": requests.produce.leaders,
+        },
+        2: {
+            "replicas": replicas,
+            "cold_timeout_ms": lambda: published.config.get_int("remote.list.offsets.request.timeout.ms"),
+            "threads": parts.machine.threads,
+        },
+        27: {"writer": requests.local_markers},
+    }
+    if requests.coordinators.by_key_type:
+        table[10] = {
+            "runtimes": requests.coordinators.by_key_type,
+            "image": _image(parts),
+            "create_topics": requests.topic_maker.create_soon,
+        }
+    return table
+
+
+def _quorum_maker(parts: BrokerParts) -> Callable[[], ApiHandler | AsyncApiHandler]:
+    """Return what makes who tells of the metadata quorum, here or at the controller of another node."""
     metadata, config = parts.metadata, parts.options.config
     if not metadata.roles.is_controller:
-        return ForwardedQuorumHandler(calls=metadata.calls)
-    return DescribeQuorumHandler(
-        broker_id=config.node_id,
-        metadata=metadata.calls.opened,
-        clock=parts.machine.clock,
-        observers=lambda: metadata.serving.feed.observers if metadata.roles.serves_controller else {},
-        listeners=[(each.name, each.host, each.port) for each in parse_controller_listeners(config)],
-    )
+        return partial(make_handler, 55, {"calls": metadata.calls}, "ForwardedQuorumHandler")
+    given: Given = {
+        "broker_id": config.node_id,
+        "metadata": metadata.calls.opened,
+        "clock": parts.machine.clock,
+        "observers": lambda: metadata.serving.feed.observers if metadata.roles.serves_controller else {},
+        "listeners": [(each.name, each.host, each.port) for each in parse_controller_listeners(config)],
+    }
+    return partial(make_handler, 55, given)
 
 
-def _log_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
-    """Iterate over the handlers of what is asked about the logs of this broker."""
+def _log_handlers(parts: BrokerParts) -> dict[int, Given]:
+    """Return what handlers are given of what is asked about the logs of this broker."""
     published, replicas = parts.published, parts.logs.replicas
 
     def may_lose_records(topic: str) -> bool:
@@ -104,13 +116,15 @@ def _log_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
         policies = TopicConfig.resolve(published.config, configs).cleanup_policy
         return not policies or "delete" in policies
 
-    yield DeleteRecordsHandler(
-        replicas=replicas,
-        may_lose_records=may_lose_records,
-        purgatory=parts.requests.waiting.produce,
-        clock=parts.machine.clock,
-    )
-    yield OffsetForLeaderEpochHandler(replicas=replicas)
-    yield AlterReplicaLogDirsHandler(replicas=replicas, moves=parts.logs.log_moves)
-    yield DescribeLogDirsHandler(replicas=replicas)
-    yield DescribeProducersHandler(replicas=replicas)
+    return {
+        21: {
+            "replicas": replicas,
+            "may_lose_records": may_lose_records,
+            "purgatory": parts.requests.waiting.produce,
+            "clock": parts.machine.clock,
+        },
+        23: {"replicas": replicas},
+        34: {"replicas": replicas, "moves": parts.logs.log_moves},
+        35: {"replicas": replicas},
+        61: {"replicas": replicas},
+    }

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ..metadata.published_image import PublishedImage
 from ..plugin_system.hold_ups import watch_hold_ups
 from ..plugin_system.missing_roles import missing_roles, told
-from .handlers import kernel_handlers
+from .handlers import first_handlers, later_handlers
 from .log_parts import LogParts
 from .metadata_parts import CallsOfThisBroker, MetadataParts
 from .plugin_view import PluginView
@@ -124,8 +124,10 @@ class BrokerParts:
 
     def _add_handlers(self) -> None:
         router = self.requests.router
-        for handler in kernel_handlers(self):
+        for handler in first_handlers(self):
             router.add(handler)
+        for api_key, make in later_handlers(self):
+            router.add_later(api_key, make)
         for plugin, offered in (*self.requests.coordinators.handlers(), *self.options.plugins.api_handlers(self.view)):
             router.add(offered, plugin)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
     from ..contracts.assignor import Assignor
     from ..contracts.transactions import MarkerWriter, Transactions
-    from ..dispatch.handlers.api_22_init_producer_id import ProducerIdSource
+    from ..dispatch.producer_ids import ProducerIdSource
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
     from ..partitions.replicas import Replicas

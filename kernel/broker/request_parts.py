@@ -9,9 +9,9 @@ from ..coordinator.runtimes import CoordinatorRuntimes
 from ..dispatch.current_leaders import CurrentLeaders
 from ..dispatch.fetch_session import FetchSessionCache
 from ..dispatch.handlers.api_00_produce import ProduceHandler
-from ..dispatch.handlers.api_22_init_producer_id import ProducerIdSource
 from ..dispatch.long_work import LongWork
 from ..dispatch.produce_admission import AdmissionSettings, ProduceAdmission
+from ..dispatch.producer_ids import ProducerIdSource
 from ..dispatch.request_operation import RequestOperation
 from ..dispatch.router import Router
 from ..metadata.topic_maker import TopicMaker

@@ -201,6 +201,10 @@ class LazyHandler:
             self._made = made
         return made
 
+    def prepare(self) -> None:
+        """Make the handler now, while nobody waits for it."""
+        self._handler()
+
     @property
     def pieces(self) -> ListPieces | None:
         """How the handler has long requests cut; the handler is made for it."""

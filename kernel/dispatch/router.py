@@ -22,7 +22,7 @@ import trio
 from ..contracts.api_handler import AS_TASK, PENDING
 from ..contracts.signatures import place_of
 from ..errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
-from ..machine.turnstile import run_in_slices
+from ..machine.turnstile import run_in_slices, take_turn
 from ..plugin_system.offers import broken
 from ..wire.message import Message
 from ..wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
@@ -30,7 +30,7 @@ from ..wire.registry import API_VERSIONS_KEY, APIS
 from ..wire.varint import skip_tags
 from .long_requests import GaveUpError, LongFrame, LongRequests, answer_in_pieces
 from .request import Request
-from .routes import Route
+from .routes import LaterRoute, Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TASKS_MAX: Final = 256
+ASKED_SOON: Final = (1, 2, 10, 22, 8, 9, 11, 14, 12, 13)
+"""What producers and consumers of a broker that has just started ask of it, in about the order in which they do."""
 TAGS_MAX: Final = 64
 """How many tagged fields a header may have; Kafka defines none."""
 _HEAD: Final = struct.Struct(">hhih")
@@ -89,6 +91,10 @@ class Router:
         if handler.api_key not in APIS:
             raise broken(plugin, f"answers API key {handler.api_key} at {place_of(handler)}, and Kafka has no such key")
         self.routes[handler.api_key] = Route(APIS[handler.api_key], handler, plugin, self._timer)
+
+    def add_later(self, api_key: int, make: Callable[[], ApiHandler | AsyncApiHandler]) -> None:
+        """Route an API key to a handler of the kernel's that is made when the first request comes."""
+        self.routes[api_key] = LaterRoute(APIS[api_key], make, self._timer)
 
     # -------------------------------------------------------------------------------------------- FrameReceiver
 
@@ -220,6 +226,20 @@ class Router:
         route.send(request, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known]))
 
     # ------------------------------------------------------------------------------------------------------- tasks
+
+    async def warm_up(self) -> None:
+        """Make the handlers of what is asked soon, one at a time, so that the first request need not wait for imports.
+
+        Others come in between; what is asked rarely, and takes half a millisecond to import, is left to who asks it.
+        """
+        for api_key in ASKED_SOON:
+            await take_turn()
+            route = self.routes.get(api_key)
+            try:
+                if route is not None:
+                    route.prepare()
+            except Exception:  # who asks tries again, and is told
+                log.exception("%r has no handler yet", route)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the requests of asynchronous handlers. If cancelled, requests under way are not answered."""

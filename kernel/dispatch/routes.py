@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ..contracts.api_handler import LazyHandler
 from ..contracts.pieces import LONG_FRAME_BYTES, NEVER_LONG, ListPieces
 from ..purgatory.histogram import Histogram
 from ..wire.codec import ELEMENTS_MAX, decoder, decoder_in_steps, encoder, encoder_in_steps
@@ -62,6 +63,7 @@ class Route:
     __slots__ = (
         "_decoders",
         "_encoders",
+        "_make",
         "_timer",
         "api",
         "api_key",
@@ -92,19 +94,16 @@ class Route:
             plugin: Whose handler it is; empty for the kernel's.
             timer: A monotonic clock in seconds, for latencies.
         """
+        self._know(api, plugin, timer)
+        self._take(handler)
+
+    def _know(self, api: Api, plugin: str, timer: Callable[[], float]) -> None:
         self.api = api
         self.api_key = api.key
         self.name = api.name
         self.min_version = api.lowest_of_messages
         self.max_version = api.versions.highest
         self.first_flexible_version = api.flexible.lowest if api.flexible != NO_VERSIONS else 1 << 15
-        self.handler: Any = handler
-        self.is_async = not hasattr(handler, "handle")
-        self.is_done_without_client: bool = getattr(handler, "is_done_without_client", False)
-        self.waits_for_nobody: bool = getattr(handler, "waits_for_nobody", False)
-        self.repeats: RepeatedRequests | None = getattr(handler, "repeats", None)
-        self.elements_max: int = getattr(handler, "elements_max", ELEMENTS_MAX)
-        self.long_frame_bytes = long_frame_bytes_of(handler)
         self.plugin = plugin
         self.errors_count = 0
         self.latency_ms = Histogram()
@@ -112,8 +111,23 @@ class Route:
         self._decoders: dict[int, Callable[..., tuple[Message, int]]] = {}
         self._encoders: dict[int, tuple[Callable[..., Any], bool]] = {}
 
+    def _take(self, handler: ApiHandler | AsyncApiHandler) -> None:
+        self.handler: Any = handler
+        self.is_async = not hasattr(handler, "handle")
+        self.is_done_without_client: bool = getattr(handler, "is_done_without_client", False)
+        self.waits_for_nobody: bool = getattr(handler, "waits_for_nobody", False)
+        self.repeats: RepeatedRequests | None = getattr(handler, "repeats", None)
+        self.elements_max: int = getattr(handler, "elements_max", ELEMENTS_MAX)
+        self.long_frame_bytes = long_frame_bytes_of(handler)
+
     def __repr__(self) -> str:
         return f"Route({self.name} v{self.min_version}-{self.max_version} by {self.plugin or 'the kernel'})"
+
+    def prepare(self) -> None:
+        """Have a handler that is made when the first request comes made now."""
+        handler = self.handler
+        if isinstance(handler, LazyHandler):
+            handler.prepare()
 
     def decode(self, frame: memoryview, position: int, version: int) -> Any:
         """Return the request whose body begins at `position`.
@@ -165,6 +179,32 @@ class Route:
         )
         parts[0] = head + parts[0]  # an encoder puts nothing but bytes of its own first
         request.complete(parts)
+
+
+class LaterRoute(Route):
+    """A route whose handler is made, and its module imported, when something is asked that depends on it.
+
+    Then it is a `Route` like any other: a class with a `__getattr__` is read more slowly, and requests read much of it.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, api: Api, make: Callable[[], ApiHandler | AsyncApiHandler], timer: Callable[[], float]) -> None:
+        """Make a route of the kernel's own.
+
+        Args:
+            api: Kafka's facts about the key.
+            make: Makes who answers; called once. Where it raises, so does the question, and the next one tries again.
+            timer: As of a `Route`.
+        """
+        self._know(api, "", timer)
+        self._make = make
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the handler: what is not set yet is what it says of itself."""
+        self._take(self._make())
+        self.__class__ = Route  # type: ignore[assignment]
+        return getattr(self, name)
 
 
 def long_frame_bytes_of(handler: ApiHandler | AsyncApiHandler) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from odradek.kernel.plugin_system.manager import installed_plugins
 
-OURS_MAX: Final = 520
+OURS_MAX: Final = 420
 """So many modules of ours a broker has imported when it serves; who needs more says here for what."""
 NOT_NEEDED: Final = (
     "asyncio",

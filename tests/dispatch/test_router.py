@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.contracts.api_handler import PENDING, RequestContext
+from odradek.kernel.contracts.api_handler import PENDING, LazyHandler, RequestContext
 from odradek.kernel.dispatch.controller.broker_calls import ANSWERS, BrokerCallHandler
+from odradek.kernel.dispatch.handlers.api_19_create_topics import CreateTopicsHandler
 from odradek.kernel.dispatch.router import TASKS_MAX, Router
 from odradek.kernel.errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
 from odradek.kernel.wire.codec import decode
@@ -287,3 +289,79 @@ def test_a_request_whose_client_has_left_is_not_begun() -> None:
     trio.run(scenario)
 
     assert begun == []
+
+
+def test_a_handler_for_later_is_made_by_the_first_request_and_answers_all() -> None:
+    made: list[Scripted] = []
+
+    def make() -> Any:
+        made.append(Scripted(lambda context: MetadataResponse(controller_id=context.api_version)))
+        return made[-1]
+
+    router = router_with()
+    router.add_later(3, make)
+    client = MemoryClient(router)
+    assert made == []
+
+    answers = [client.ask(MetadataRequest(topics=[]), version) for version in (1, 9)]
+
+    assert [answer.controller_id for answer in answers if isinstance(answer, MetadataResponse)] == [1, 9]
+    assert [route.handler for route in router.routes.values()] == made
+
+
+def test_a_handler_for_later_has_its_own_bounds_from_the_first_request_on() -> None:
+    router = router_with()
+    router.add_later(19, lambda: CreateTopicsHandler(calls=cast("Any", None)))
+
+    assert router.routes[19].long_frame_bytes == CreateTopicsHandler.pieces.long_frame_bytes
+    assert router.routes[19].is_async
+
+
+def test_a_handler_that_cannot_be_made_costs_the_connection_that_asked_and_is_tried_again() -> None:
+    attempts = iter((ImportError("half written"), None))
+
+    def make() -> Any:
+        error = next(attempts)
+        if error is not None:
+            raise error
+        return Scripted(lambda context: MetadataResponse(controller_id=7))
+
+    router = router_with()
+    router.add_later(3, make)
+
+    with pytest.raises(ImportError, match="half written"):
+        MemoryClient(router).send(MetadataRequest(topics=[]), 9)
+    answer = MemoryClient(router).ask(MetadataRequest(topics=[]), 9)
+
+    assert isinstance(answer, MetadataResponse)
+    assert answer.controller_id == 7
+
+
+async def test_what_is_asked_soon_is_made_before_anybody_asks_and_what_fails_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made: list[int] = []
+
+    class Heard:
+        def __init__(self, api_key: int) -> None:
+            made.append(api_key)
+            self.api_key = api_key
+
+        def handle(self, request: object, context: RequestContext) -> Any:
+            return None
+
+        def error_response(self, request: object, context: RequestContext, code: ErrorCode, detail: str) -> Any:
+            return None
+
+    def fail() -> Any:
+        raise ImportError("half written")
+
+    router = router_with(LazyHandler(11, lambda: Heard(11)))
+    router.add_later(1, fail)
+    for api_key in (10, 60):
+        router.add_later(api_key, functools.partial(Heard, api_key))
+
+    await router.warm_up()
+
+    assert made == [10, 11]
+    assert "half written" in caplog.text

@@ -7,7 +7,7 @@ Topics are in the order of their names; a page ends after so many partitions, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ...contracts.at_once import ITEMS_AT_ONCE, are_many
 from ...errors import ErrorCode, KafkaError
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ...contracts.election import PartitionState
     from ...metadata.image import MetadataImage, TopicImage
     from ...wire.messages.api_75_describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
-
-PARTITIONS_MAX: Final = "max.request.partition.size.limit"
 
 
 class DescribeTopicPartitionsHandler(SteppedHandler):

@@ -155,6 +155,7 @@ async def _serve(
                 for listener in listeners:
                     print(f"ready {listener.advertised}\n", end="", flush=True)  # one write: others have this pipe, too
             note_ready()
+            nursery.start_soon(broker.warm_up)
             await broker.wait_stopped()
             nursery.cancel_scope.cancel()
 
