@@ -174,6 +174,8 @@ def _empty_parser() -> argparse.ArgumentParser:
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, complete for the command that `arguments` ask for, a list of names for the others.
 
+    Where they begin with a command nobody gets to see the others, and they are left out: each is a parser of its own.
+
     Raises:
         ConfigError: There is no such command.
     """
@@ -182,9 +184,10 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     asked = next((argument for argument in arguments if not argument.startswith("-")), "")
     asks_plugins = bool(asked) and (asked not in COMMANDS or asked in OF_PLUGINS)
+    is_first = bool(asked) and arguments[0] == asked and not asks_plugins
     for name, summary in COMMANDS.items():
-        if asks_plugins and name in OF_PLUGINS:
-            continue  # the plugin adds it itself
+        if (asks_plugins and name in OF_PLUGINS) or (is_first and name != asked):
+            continue  # the plugin adds it itself, or nobody sees it
         command = commands.add_parser(name, help=summary, description=summary)
         if name == asked:
             module = _imported(name)
