@@ -17,8 +17,12 @@ Everything else may move.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 import pluggy
 
+from .classes import define, frozen
 from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from .contracts.api_handler import (
@@ -109,16 +113,6 @@ from .contracts.observing import (
     WaitingFigures,
 )
 from .contracts.pieces import ListPieces
-from .contracts.remote_store import (
-    ObjectExistsError,
-    ObjectInfo,
-    ObjectMissingError,
-    ObjectStore,
-    RemoteStoreError,
-    StoreRefusedError,
-    StoreUnavailableError,
-)
-from .contracts.restoring import RestoredPartition, RestoredSidecar, RestoredTopic, TopicRestorer
 from .contracts.rewriting import RewritePlace, SegmentRewrite, SegmentSource, SegmentWriter
 from .contracts.services import BrokerHandle, ConfigView, Metric, Service
 from .contracts.storage import EMPTY_READ, NO_LIMIT, KnownEnd, LogConfig, LogRead, PartitionLog, StorageEngine
@@ -190,7 +184,6 @@ from .records.key_table import KeyTable, Winner
 from .records.reader import read_batch
 from .records.record import Record
 from .records.record_view import NEVER_DUE, RecordView
-from .regex import PORTION_STEPS, Pattern, PatternError, compile_pattern
 from .types import (
     INTERNAL_TOPICS,
     NO_EPOCH,
@@ -210,8 +203,40 @@ from .wire.codec import decode, encode_bytes
 from .wire.errors import DecodeError
 from .wire.message import Message
 
+if TYPE_CHECKING:
+    from .contracts.remote_store import (
+        ObjectExistsError,
+        ObjectInfo,
+        ObjectMissingError,
+        ObjectStore,
+        RemoteStoreError,
+        StoreRefusedError,
+        StoreUnavailableError,
+    )
+    from .contracts.restoring import RestoredPartition, RestoredSidecar, RestoredTopic, TopicRestorer
+    from .regex import PORTION_STEPS, Pattern, PatternError, compile_pattern
+
 hookimpl = pluggy.HookimplMarker("odradek")
 """Marks a plugin's function as the implementation of the hook of its name."""
+
+_HOMES: Final = {
+    "ObjectExistsError": "contracts.remote_store",
+    "ObjectInfo": "contracts.remote_store",
+    "ObjectMissingError": "contracts.remote_store",
+    "ObjectStore": "contracts.remote_store",
+    "PORTION_STEPS": "regex",
+    "Pattern": "regex",
+    "PatternError": "regex",
+    "RemoteStoreError": "contracts.remote_store",
+    "RestoredPartition": "contracts.restoring",
+    "RestoredSidecar": "contracts.restoring",
+    "RestoredTopic": "contracts.restoring",
+    "StoreRefusedError": "contracts.remote_store",
+    "StoreUnavailableError": "contracts.remote_store",
+    "TopicRestorer": "contracts.restoring",
+    "compile_pattern": "regex",
+}
+"""What most brokers have no use for is imported when it is asked for."""
 
 __all__ = [
     "AS_TASK",
@@ -414,11 +439,13 @@ __all__ = [
     "compile_pattern",
     "coordinator_partition",
     "decode",
+    "define",
     "disk_error",
     "do_now",
     "encode_bytes",
     "fields",
     "fills_a_file",
+    "frozen",
     "hookimpl",
     "id_text",
     "is_crc_valid",
@@ -434,3 +461,11 @@ __all__ = [
     "take_turn",
     "write_all",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{home}", __package__), name)
+    return found

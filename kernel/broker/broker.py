@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
+from ..classes import frozen
 from ..cleanup.metrics import cleanup_metrics
 from ..cluster.joining import joined_config
 from ..config.listeners import parse_controller_listeners, parse_listeners
@@ -51,7 +52,7 @@ log = logging.getLogger(__name__)
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1}
 
 
-@attrs.frozen
+@frozen
 class BoundListener:
     """A listener that serves: what is bound, and what clients are told."""
 

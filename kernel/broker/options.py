@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..classes import frozen
 from ..config.broker import Setting
 from ..config.definitions.odradek import TIERED, TIERED_OVER
 from ..config.keys import Scope
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@attrs.frozen
+@frozen
 class BrokerOptions:
     """Everything that the operator chose.
 

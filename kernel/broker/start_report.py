@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from ..classes import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..partitions.replica import Replica
 
 
-@attrs.frozen
+@frozen
 class StartReport:
     """The logs that were there before the start.
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
+from ..classes import define
 from ..records.batch import (
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
@@ -55,7 +56,7 @@ class LastRecord(NamedTuple):
     producer_epoch: int
 
 
-@attrs.define
+@define
 class BatchFilter:
     """Filters the batches of one pass, in the order of their offsets.
 

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import attrs
-
+from ..classes import frozen
 from ..partitions.transaction_index import TRANSACTION_INDEX_KIND, AbortedTransaction, encode_transaction_index
 from ..records.batch import CorruptRecordsError, is_crc_valid, read_header
 from ..records.record_view import NEVER_DUE
@@ -42,7 +41,7 @@ OFFSETS_MAX: Final = (1 << 31) - 1
 """A segment's index holds offsets relative to its base offset, in a signed 32-bit number."""
 
 
-@attrs.frozen
+@frozen
 class CompactionJob:
     """Everything that a worker needs.
 
@@ -77,7 +76,7 @@ class CompactionJob:
     expiries: Sequence[RecordDue] = ()
 
 
-@attrs.frozen
+@frozen
 class GroupRewritten:
     """A new segment is ready to take the place of others.
 
@@ -98,7 +97,7 @@ class GroupRewritten:
     due_ms: int = NEVER_DUE
 
 
-@attrs.frozen
+@frozen
 class SegmentLooked:
     """A segment was looked through and holds nothing that is to go now.
 
@@ -115,7 +114,7 @@ class SegmentLooked:
     due_ms: int
 
 
-@attrs.frozen
+@frozen
 class CompactionDone:
     """The pass is over.
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
+from ..classes import define, frozen
 from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
 from ..machine.threads import Workers
@@ -59,7 +60,7 @@ SILENCE_S: Final = 600.0
 _THREADS_MAX: Final = 16
 
 
-@attrs.frozen
+@frozen
 class CompactorSettings:
     """The keys `log.cleaner.*`, without their prefix; sizes in bytes, times in milliseconds."""
 
@@ -89,7 +90,7 @@ class CompactorSettings:
         return attrs.evolve(self, backoff_ms=other.backoff_ms) != other
 
 
-@attrs.define
+@define
 class CompactorStatistics:
     """What compaction came to since the start; read by the metrics."""
 
@@ -103,7 +104,7 @@ class CompactorStatistics:
     last_run_ms: int = 0
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Candidate:
     topic: TopicReplicas
     replica: Replica
@@ -111,7 +112,7 @@ class _Candidate:
     urgency: float
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Heard:
     """When a worker last gave something, in trio's time."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..classes import frozen
 from ..contracts.cleanup import CleanupPlan, Compaction, Deletion, LogState
 from ..contracts.signatures import place_of
 from ..errors import PluginError
@@ -42,7 +43,7 @@ def state_of(replica: Replica, settings: CleanupSettings, now_ms: int) -> LogSta
     )
 
 
-@attrs.frozen
+@frozen
 class JoinedPlan:
     """What all policies of a topic want done with a log now.
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-import attrs
 import trio
 
+from ..classes import frozen
 from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
 from ..machine.threads import Workers
@@ -36,7 +36,7 @@ FIRST_PAUSE_S_MAX: Final = 30.0
 PAUSE_S_MIN: Final = 0.05
 
 
-@attrs.frozen
+@frozen
 class RetentionSettings:
     """When logs are looked at, in milliseconds.
 

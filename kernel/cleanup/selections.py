@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
-
+from ..classes import frozen
 from ..contracts.cleanup import WeighingSelection
 from ..records.header_due import HeaderDue
 from ..records.key_table import KeyTable
@@ -95,7 +94,7 @@ class _RecordByRecord:
         return bytes(flags)
 
 
-@attrs.frozen
+@frozen
 class _DueOfEach:
     """Asks of single records."""
 

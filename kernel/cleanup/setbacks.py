@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-import attrs
+from ..classes import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ class Failure(Enum):
     LASTING = "lasting"
 
 
-@attrs.frozen
+@frozen
 class Circumstances:
     """What may have changed when a log is looked at again: its topic's settings, where it begins."""
 
@@ -45,7 +45,7 @@ class Circumstances:
     log_start_offset: int
 
 
-@attrs.frozen
+@frozen
 class _Setback:
     circumstances: Circumstances
     reason: str

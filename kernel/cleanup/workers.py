@@ -15,8 +15,7 @@ import pickle
 import signal
 from typing import TYPE_CHECKING, Final, Protocol
 
-import attrs
-
+from ..classes import frozen
 from ..errors import CorruptionError, OdradekError, StorageError
 from ..machine.throttle import Throttle
 from .compaction_job import CompactionDone, GroupRewritten, SegmentLooked, compact
@@ -41,7 +40,7 @@ class UncleanableError(OdradekError):
     """A worker met what it cannot compact: a damaged batch, a policy that fails. Trying again would not help."""
 
 
-@attrs.frozen
+@frozen
 class WorkerFailure:
     """How a job ended that failed.
 

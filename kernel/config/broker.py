@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
+from ..classes import frozen
 from ..errors import ConfigError
 from .definitions.odradek import TIERED, TIERED_OVER
 from .definitions.synonyms import in_milliseconds
@@ -58,7 +59,7 @@ class Sourced(NamedTuple):
     source: ConfigSource
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class BrokerConfig:
     """A broker's effective configuration. Immutable; owned by nobody, shared by all.
 

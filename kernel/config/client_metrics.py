@@ -9,8 +9,8 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Final
 
+from .. import regex
 from ..errors import ErrorCode, KafkaError
-from ..regex import PatternError, compile_pattern
 from .values import Between, InvalidValueError, Value, parse
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def _is_expression(text: str) -> bool:
     matched with these expressions as long as clients are asked for no metrics.
     """
     try:
-        compile_pattern(text)
-    except PatternError:
+        regex.compile_pattern(text)
+    except regex.PatternError:
         with warnings.catch_warnings(action="ignore"):
             try:
                 re.compile(text)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from ..classes import frozen
 from .broker import BrokerConfig, ConfigSource, Sourced
 from .definitions import dynamic_only
 from .keys import ConfigKey, Scope, UpdateMode
@@ -27,7 +26,7 @@ UNKNOWN_TYPE: Final = 0
 """The number of a type that nobody knows; for keys that another version wrote."""
 
 
-@attrs.frozen
+@frozen
 class ConfigRow:
     """One key in the answer to DescribeConfigs.
 

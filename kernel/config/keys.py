@@ -11,8 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-import attrs
-
+from ..classes import frozen
 from .values import ConfigType, parse, render
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class Part(Enum):
     INTERNAL = ("internal", False, "is a private switch of Apache Kafka, which nothing here reads")
 
 
-@attrs.frozen
+@frozen
 class ConfigKey:
     """One configuration key.
 

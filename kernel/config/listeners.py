@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from ..classes import frozen
 from ..errors import ConfigError
 from .keys import Part
 from .registry import listener_and_key
@@ -32,7 +31,7 @@ MAX_PORT: Final = 65_535
 META_ADDRESSES: Final = frozenset({"0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 
 
-@attrs.frozen
+@frozen
 class Listener:
     """An endpoint that clients connect to.
 
@@ -68,7 +67,7 @@ class Listener:
         return f"{self.name}://{host}:{self.port}"
 
 
-@attrs.frozen
+@frozen
 class _Endpoint:
     name: str
     host: str

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..classes import frozen
 from ..errors import ConfigError, PluginError
 from .definitions import KAFKA_KEYS, OWN_KEYS, UNLISTED_KEYS
 from .keys import ConfigKey, Scope, UpdateMode
@@ -29,7 +30,7 @@ def _wrong_key(plugin: str, message: str) -> PluginError:
     return PluginError(plugin, message, hook="odradek_config_keys")
 
 
-@attrs.frozen
+@frozen
 class Registry:
     """All known keys: Kafka's, then ours, then the plugins'.
 

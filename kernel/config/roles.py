@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import attrs
-
+from ..classes import frozen
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class ControllerAddress(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@attrs.frozen
+@frozen
 class Roles:
     """What a node is.
 

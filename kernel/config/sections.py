@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import attrs
 
+from ..classes import frozen
 from .broker import Setting
 
 
-@attrs.frozen
+@frozen
 class StartTopic:
     """A topic to have at start.
 
@@ -28,7 +29,7 @@ class StartTopic:
     where: str
 
 
-@attrs.frozen
+@frozen
 class FileSections:
     """What a configuration file says; a `server.properties` has nothing but the broker's keys.
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import attrs
 
+from ..classes import frozen
 from ..errors import ConfigError, KafkaError
 from .broker import BrokerConfig, Setting
 from .checks import check_together
@@ -30,7 +31,7 @@ _NOT_SETTINGS: Final = re.compile(r"ODRADEK_(PEERS(_CACHE)?|SERVICE_.*|PORT|PORT
 """Variables that are no settings: of the test tools, and those that Kubernetes sets for a service named odradek."""
 
 
-@attrs.frozen
+@frozen
 class Settings:
     """What was read, before names are known to be names.
 

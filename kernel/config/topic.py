@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from ..classes import frozen
 from ..contracts.cleanup import CleanupSettings
 from ..contracts.storage import LogConfig
 from ..contracts.tiering import TierSettings
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .values import Value
 
 
-@attrs.frozen
+@frozen
 class TopicConfig:
     """A topic's effective configuration. Immutable; a change makes a new one.
 

@@ -13,7 +13,7 @@ import re
 from enum import IntEnum
 from typing import Final, Protocol, TypeAlias
 
-import attrs
+from ..classes import frozen
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """A parsed configuration value; `None` is "not set", which is not the same as an empty text."""
@@ -136,7 +136,7 @@ class Validator(Protocol):
         ...
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class AtLeast:
     """A number not below `low`."""
 
@@ -152,7 +152,7 @@ class AtLeast:
         return f"[{self.low},...]"
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Between:
     """A number from `low` to `high`, both included."""
 
@@ -172,7 +172,7 @@ class Between:
         return f"[{self.low},...,{self.high}]"
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class BetweenOr:
     """A number from `low` to `high`, or one `special` number."""
 
@@ -191,7 +191,7 @@ class BetweenOr:
         return f"[{self.low},...,{self.high}] or {self.special}"
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class OneOf:
     """A text out of a few; of none where plugins offer the choices, and none is active that does."""
 
@@ -208,7 +208,7 @@ class OneOf:
         return f"[{', '.join(self.choices)}]"
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class OneOfAnyCase:
     """A text out of a few, in capitals or not."""
 
@@ -238,7 +238,7 @@ class NotEmpty:
         return "non-empty string"
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class ListOf:
     """A list without repetition and without empty entries.
 
@@ -273,7 +273,7 @@ class ListOf:
         return f"[{', '.join(self.choices)}]" if self.choices else ""
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Shaped:
     """A text, or a list whose every entry, matches a regular expression.
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from ..classes import frozen
 from ..errors import PluginError
 from .culprits import plugin_of
 from .signatures import module_of, place_of
@@ -27,7 +28,7 @@ Partitions = Mapping[str, Sequence[int]]
 NO_GENERATION = -1
 
 
-@attrs.frozen
+@frozen
 class GroupMember:
     """What an assignor knows of a member.
 
@@ -51,7 +52,7 @@ class GroupMember:
     user_data: bytes | None = None
 
 
-@attrs.frozen
+@frozen
 class SubscribedTopic:
     """What an assignor knows of a topic.
 
@@ -64,7 +65,7 @@ class SubscribedTopic:
     racks: Sequence[frozenset[str]] = ()
 
 
-@attrs.frozen
+@frozen
 class MemberAssignment:
     """What a member shall read.
 

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import attrs
 
+from ..classes import frozen
+
 if TYPE_CHECKING:
     from ..records.record_view import RecordView
     from ..types import TopicPartition
@@ -34,7 +36,7 @@ NO_LAG: Final = (1 << 63) - 1
 """As `max_compaction_lag_ms`: no limit."""
 
 
-@attrs.frozen
+@frozen
 class CleanupSettings:
     """A topic's settings as far as cleanup needs them; Kafka's keys with dots as underscores.
 
@@ -62,7 +64,7 @@ class CleanupSettings:
         return value if isinstance(value, int) else 0
 
 
-@attrs.frozen
+@frozen
 class LogState:
     """What a policy sees of a log.
 
@@ -98,7 +100,7 @@ class LogState:
     has_expired_records: bool = False
 
 
-@attrs.frozen
+@frozen
 class Deletion:
     """Segments that wholly lie below an offset go; where that is the log's end, a new segment is begun before.
 
@@ -159,7 +161,7 @@ class SelectionFactory(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class Compaction:
     """A pass over the segments below `end_offset`.
 
@@ -184,7 +186,7 @@ class RecordDue(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class Expiry:
     """Single records go when their time has come, whatever their key, those without one too.
 
@@ -200,7 +202,7 @@ class Expiry:
     segments: Sequence[int] = ()
 
 
-@attrs.frozen
+@frozen
 class CleanupPlan:
     """What is to be done now; by default nothing."""
 

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, Type
 
 import attrs
 
+from ..classes import frozen
 from ..types import NO_EPOCH, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Waiter(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class CoordinatorResult(Generic[Record_co, Response_co]):
     """What an operation decided: records to be committed, and the answers to be given once they are.
 
@@ -92,7 +93,7 @@ class CoordinatorResult(Generic[Record_co, Response_co]):
     is_atomic: bool = True
 
 
-@attrs.frozen
+@frozen
 class ProducerIdentity:
     """The transactional producer for whom records are written: they count when its transaction commits (KIP-447)."""
 
@@ -186,7 +187,7 @@ class CoordinatorTimers(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class TopicView:
     """A topic, as plugins see it.
 
@@ -238,7 +239,7 @@ class ClusterView(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class MetadataChange:
     """What changed in the metadata, as far as coordinators care.
 
@@ -393,7 +394,7 @@ class Coordinator(Protocol[Shard, Record]):
         ...
 
 
-@attrs.frozen
+@frozen
 class TopicKeys:
     """How an internal topic is configured; see `Coordinator.topic_settings`.
 

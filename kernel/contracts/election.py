@@ -11,8 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-import attrs
-
+from ..classes import frozen
 from ..errors import ErrorCode
 from ..types import ZERO_ID
 
@@ -51,7 +50,7 @@ class ElectionReason(Enum):
     UNCLEAN = "unclean"
 
 
-@attrs.frozen
+@frozen
 class PartitionState:
     """A partition as the committed metadata describes it.
 
@@ -78,7 +77,7 @@ class PartitionState:
     last_known_elr: tuple[int, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class MetadataChanged:
     """Input: the committed metadata now says this of the partition."""
 
@@ -86,7 +85,7 @@ class MetadataChanged:
     min_insync_replicas: int
 
 
-@attrs.frozen
+@frozen
 class PeerMessage:
     """Input or effect: a message of the election's own protocol from or to another replica.
 
@@ -104,7 +103,7 @@ class PeerMessage:
     correlation_id: int = 0
 
 
-@attrs.frozen
+@frozen
 class FetchEnded:
     """Input: another replica has answered a fetch of this one; its records and high watermark have been taken.
 
@@ -121,14 +120,14 @@ class FetchEnded:
     leader_epoch: int = -1
 
 
-@attrs.frozen
+@frozen
 class PeerRefused:
     """Input: another replica's machine refuses connections, so its process is gone. A time-out does not say that."""
 
     broker_id: int
 
 
-@attrs.frozen
+@frozen
 class VotersChanged:
     """Input: the newest voters that this log names are these; they count at once, committed or not (KIP-853).
 
@@ -146,12 +145,12 @@ class VotersChanged:
     former: KRaftVoters | None = None
 
 
-@attrs.frozen
+@frozen
 class LeadershipGivenUp:
     """Input: this replica is to lead no more, as its broker stops; where the controller chooses, it is no news."""
 
 
-@attrs.frozen
+@frozen
 class IsrChange:
     """Effect: ask the controller to change the in-sync set (AlterPartition); `IsrChangeEnded` tells how it ended.
 
@@ -169,7 +168,7 @@ class IsrChange:
     broker_epochs: tuple[int, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class IsrChangeEnded:
     """Input: what became of an `IsrChange`. One whose answer was lost is asked again until it has one.
 
@@ -193,7 +192,7 @@ ElectionInput: TypeAlias = (
 )
 
 
-@attrs.frozen
+@frozen
 class Ready:
     """What the shell must do now, in the order of the fields; None and empty mean nothing.
 
@@ -335,7 +334,7 @@ class KnownBroker(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class ElectionContext:
     """What the kernel hands to an election factory, for one replica.
 

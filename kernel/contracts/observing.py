@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
+from ..classes import frozen
 
 if TYPE_CHECKING:
     import uuid
@@ -137,7 +137,7 @@ class RequestFigures(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class WaitingFigures:
     """Requests of one API that wait.
 

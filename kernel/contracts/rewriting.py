@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
+from ..classes import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +115,7 @@ class RewritePlace(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class SegmentRewrite:
     """A rewrite that a log has begun.
 

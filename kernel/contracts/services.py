@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
+from ..classes import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -82,7 +82,7 @@ async def _nothing_to_prepare() -> None:
     pass
 
 
-@attrs.frozen
+@frozen
 class Service:
     """A long-running task of a plugin.
 
@@ -102,7 +102,7 @@ class Service:
     address: Callable[[], str] = lambda: ""
 
 
-@attrs.frozen
+@frozen
 class Metric:
     """A number that can be asked for.
 

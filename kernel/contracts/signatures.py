@@ -118,6 +118,8 @@ def _class_instead(value: object) -> str:
 
 def _has(value: object, name: str) -> bool:
     """Return whether a value has a member, without asking a property that would not answer yet."""
+    if any(name in vars(base) for base in type(value).__mro__):
+        return True
     return inspect.getattr_static(value, name, _MISSING) is not _MISSING or hasattr(value, name)
 
 
@@ -138,6 +140,8 @@ def _problem_with_member(value: object, name: str, wanted: Call | type | None) -
 def _problem_with_function(function: object, name: str, wanted: Call) -> str:
     if not callable(function):
         return f"`{name}` is {function!r}, and is called"
+    if _fits_plainly(function, wanted):
+        return ""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of a builtin, which tells nothing
@@ -153,6 +157,18 @@ def _problem_with_function(function: object, name: str, wanted: Call) -> str:
     else:
         return ""
     return f"`{_qualified(target, name)}{_text(signature)}` at {place_of(target)} {told}"
+
+
+def _fits_plainly(function: object, wanted: Call) -> bool:
+    """Return whether a function surely takes the call, by its code: at a start hundreds are looked at."""
+    target = getattr(function, "__func__", function)
+    if not isinstance(target, FunctionType) or vars(target) or wanted.keywords:
+        return False
+    code, is_bound = target.__code__, target is not function
+    if code.co_kwonlyargcount or bool(code.co_flags & inspect.CO_COROUTINE) is not wanted.is_awaited:
+        return False
+    most = code.co_argcount - is_bound
+    return most - len(target.__defaults__ or ()) <= wanted.needed and len(wanted.positional) <= most
 
 
 def _qualified(target: object, name: str) -> str:

@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
-import attrs
-
+from ..classes import frozen
 from .rewriting import RewritableLog
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ NO_LIMIT: Final = (1 << 63) - 1
 """An end offset that limits nothing."""
 
 
-@attrs.frozen
+@frozen
 class LogConfig:
     """A topic's settings as far as its log needs them; Kafka's keys with dots as underscores."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
+from ..classes import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .storage import StorageEngine
 
 
-@attrs.frozen
+@frozen
 class StorageContext:
     """What the kernel hands to a storage factory.
 

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
-
+from ..classes import frozen
 from ..errors import ErrorCode, KafkaError
 from .storage import PartitionLog
 
@@ -43,7 +42,7 @@ class RecordsAreRemoteError(KafkaError):
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, "the records are in the remote store")
 
 
-@attrs.frozen
+@frozen
 class TierSettings:
     """A topic's settings as far as tiering needs them; Kafka's keys with dots as underscores.
 

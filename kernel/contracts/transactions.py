@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import attrs
+from ..classes import frozen
 
 if TYPE_CHECKING:
     from ..errors import ErrorCode
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .api_handler import Answer, RequestContext
 
 
-@attrs.frozen
+@frozen
 class Admission:
     """A producer that wants to write within its transaction.
 
@@ -63,7 +63,7 @@ class Transactions(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class TransactionMarker:
     """The end of a transaction, to be written to partitions.
 

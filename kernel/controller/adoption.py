@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..classes import frozen
 from ..config.topic import TopicConfig, check_topic, expand_storage
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .rules import ControllerRules
 
 
-@attrs.frozen
+@frozen
 class FoundPartition:
     """A partition's directory.
 
@@ -47,7 +48,7 @@ class FoundPartition:
     latest_epoch: int
 
 
-@attrs.frozen
+@frozen
 class AdoptedTopic:
     """A topic that the metadata knows now. `was_known` tells one that it knew before, with the same partitions."""
 

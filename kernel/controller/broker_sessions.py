@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from ..classes import define
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..metadata.image import BrokerImage, MetadataImage
 
 
-@attrs.define
+@define
 class _Session:
     """One broker's.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..classes import frozen
 from ..contracts.coordinator import CoordinatorResult
 from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
@@ -39,7 +40,7 @@ PRODUCER_IDS_BLOCK: Final = 1000
 """How many producer ids a broker is given at a time (KIP-730)."""
 
 
-@attrs.frozen
+@frozen
 class Registration:
     """What a broker says of itself when it starts.
 

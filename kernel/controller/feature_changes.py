@@ -14,8 +14,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-import attrs
-
+from ..classes import frozen
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..metadata.features import (
@@ -48,7 +47,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
-@attrs.frozen
+@frozen
 class _Updates:
     """What the updates of one request are checked against.
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-import attrs
-
+from ..classes import define, frozen
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..errors import ConfigError, CorruptionError, PluginError, StorageError
 from ..partitions.election_driver import carry_out
@@ -90,7 +89,7 @@ class ReplicatedLog(Protocol):
         ...
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _CommittingFlush:
     """A flush after which the election hears of what is durable."""
 
@@ -114,7 +113,7 @@ class _CommittingFlush:
             )
 
 
-@attrs.define
+@define
 class _OnlyVoter:
     """The replica, as its election sees it."""
 

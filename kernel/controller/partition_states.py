@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..classes import frozen
 from ..contracts.election import ElectionReason
 from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 
-@attrs.frozen
+@frozen
 class PartitionRules:
     """What decides over the partitions of one topic.
 

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-import attrs
-
+from ..classes import frozen
 from ..errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from ..metadata.image import BrokerImage
 
 
-@attrs.frozen
+@frozen
 class PlacementRequest:
     """What is to be placed.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import attrs
 
+from ..classes import frozen
 from ..contracts.election import is_among_replicas
 from ..errors import ErrorCode, KafkaError
 from ..metadata.image import ResourceType
@@ -30,7 +31,7 @@ Steps: TypeAlias = "Generator[None, None, CoordinatorResult[MetadataRecord, R]]"
 """An operation that may be long: yields after each partition, topic or the like, so that others come in between."""
 
 
-@attrs.frozen
+@frozen
 class ControllerRules:
     """The controller's collaborators, all pure.
 

@@ -16,8 +16,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import attrs
-
+from ..classes import frozen
 from ..errors import CorruptionError, StorageError
 from ..machine.files import READ, disk_error, read_file, replace_file
 from ..metadata.image import MetadataImage
@@ -55,7 +54,7 @@ class SnapshotId(NamedTuple):
         return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
 
 
-@attrs.frozen
+@frozen
 class SnapshotSettings:
     """When a snapshot is written: `metadata.log.max.record.bytes.between.snapshots` and `...snapshot.interval.ms`.
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from ..classes import define
 from ..config.describe import describe_topic
 from ..config.keys import Scope, without_repetition
 from ..config.topic import CLEANUP_POLICY, TopicConfig, check_topic, expand_storage
@@ -46,7 +45,7 @@ PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 """How many partitions one request may make; their records go into one batch."""
 
 
-@attrs.define
+@define
 class _Creation:
     """What the topics of one request are checked against."""
 

@@ -15,8 +15,7 @@ import logging
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
+from ..classes import define, frozen
 from ..contracts.coordinator import NO_PRODUCER, PARKED, CoordinatorShard, ProducerIdentity
 from ..errors import ErrorCode, KafkaError
 from ..partitions.leading import ACKS_ALL, AppendOrigin, append_as_leader
@@ -66,7 +65,7 @@ class ShardState(Enum):
     CLOSED = "closed"
 
 
-@attrs.frozen
+@frozen
 class ShardHost:
     """What all shards of one coordinator share.
 
@@ -95,7 +94,7 @@ class ShardHost:
     note_failed: Callable[[HostedShard], None]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _CommitTimer(TimerEntry):
     hosted: HostedShard
 
@@ -104,7 +103,7 @@ class _CommitTimer(TimerEntry):
         self.hosted.commit_deadline_passed()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _TellTimer(TimerEntry):
     hosted: HostedShard
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from ..classes import frozen
 from ..wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ LITERAL: Final = "="
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 
-@attrs.frozen
+@frozen
 class WantedReplicas:
     """What an internal topic shall have.
 

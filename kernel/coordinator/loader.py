@@ -25,9 +25,9 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import trio
 
+from ..classes import define
 from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
 from ..contracts.storage import NO_LIMIT
 from ..errors import CorruptionError, StorageError
@@ -60,7 +60,7 @@ SEARCHED_BYTES: Final = 1 << 16
 """So much of a damaged run is searched before other tasks get their turn."""
 
 
-@attrs.define
+@define
 class LoadCounters:
     """What the loading of one coordinator's shards came to, since the start."""
 
@@ -77,7 +77,7 @@ class LoadCounters:
         self.load_time_ms_sum += duration_ms
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Load:
     """A shard that is to be loaded.
 

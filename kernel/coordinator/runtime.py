@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import trio
 
+from ..classes import define
 from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
 from ..contracts.coordinator_keys import coordinator_partition
 from ..errors import ErrorCode, KafkaError
@@ -38,7 +38,7 @@ RELOAD_PAUSE_MS_MAX: Final = 10_000
 LEFT_OUT: Final = frozenset({ErrorCode.NOT_COORDINATOR})
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _ReloadTimer(TimerEntry):
     place: Place
 

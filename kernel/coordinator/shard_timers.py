@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
+from ..classes import define
 from ..purgatory.timing_wheel import TimerEntry
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ RETRY_PAUSE_MS: Final = 500
 TimerOperation = Callable[[int], "CoordinatorResult[Any, Any]"]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _ShardTimer(TimerEntry):
     timers: ShardTimers
     key: TimerKey
@@ -31,7 +30,7 @@ class _ShardTimer(TimerEntry):
         self.timers.fire(self)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Computation:
     """What is computed on a thread, and whose outcome its shard waits for: the first half of a `DiskWork`.
 

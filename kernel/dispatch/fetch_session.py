@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import attrs
 
+from ..classes import define, frozen
 from ..errors import ErrorCode
 from ..wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse
 from .fetch_target import FetchTarget
@@ -92,7 +93,7 @@ class FetchContext(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class FetchSession:
     """A client's partitions, in the order they are read. Owned by its cache.
 
@@ -325,7 +326,7 @@ class ErrorContext:
         return FetchResponse(error_code=self._code)
 
 
-@attrs.frozen
+@frozen
 class FetchSessionStatistics:
     """A picture of the cache: sessions, partitions in them, evictions since the start."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import attrs
+from ..classes import define
 
 if TYPE_CHECKING:
     import uuid
@@ -18,7 +18,7 @@ TargetKey: TypeAlias = "tuple[str | int, int]"
 """(topic name, or topic id as a number; partition): a UUID's own hash is ten times slower."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class FetchTarget:
     """A partition that a client wants to read, as its last request that named it says.
 

@@ -20,8 +20,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import attrs
-
+from ..classes import frozen
 from ..contracts.api_handler import PENDING
 from ..contracts.transactions import Admission
 from ..errors import ErrorCode, KafkaError
@@ -90,7 +89,7 @@ class Admitted(NamedTuple):
 NOTHING_TO_ADMIT: Final = Admitted({}, {})
 
 
-@attrs.frozen
+@frozen
 class AdmissionSettings:
     """Broker keys.
 

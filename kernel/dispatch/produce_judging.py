@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from ..classes import define
 from ..contracts.signatures import place_of
 from ..errors import ErrorCode, KafkaError, PluginError
 from ..network.receive_memory import WINDOW_BYTES
@@ -39,7 +38,7 @@ COPIED_BYTES_MAX: Final = WINDOW_BYTES
 """Batches up to this size are copied before they wait: a view would keep a piece of shared memory from being used."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class JudgedBatch:
     """The batch of one partition on its way to the log.
 

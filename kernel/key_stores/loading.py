@@ -17,8 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-import attrs
-
+from ..classes import frozen
 from ..errors import ConfigError
 from .formats import StoreFormat, open_key_store, open_trust_store
 from .values import StoreError
@@ -170,7 +169,7 @@ class _Found(NamedTuple):
     data: bytes
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class _Store:
     """One of the two stores, as settings name it."""
 

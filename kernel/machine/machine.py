@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..classes import frozen
 from .ids import RandomIds
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .threads import Threads
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Machine:
     """What one host gives to those who live on it. `attrs.evolve` exchanges parts.
 

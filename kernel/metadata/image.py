@@ -15,6 +15,7 @@ from uuid import UUID
 
 import attrs
 
+from ..classes import frozen
 from ..config.keys import Scope
 from ..types import ZERO_ID
 from .features import METADATA_VERSION
@@ -51,7 +52,7 @@ SCOPES: Final[Mapping[int, Scope]] = {
 """What configs are set on, as the metadata and as the configuration names it."""
 
 
-@attrs.frozen
+@frozen
 class BrokerEndpoint:
     """An address under which a broker is reached.
 
@@ -64,7 +65,7 @@ class BrokerEndpoint:
     security_protocol: int = 0
 
 
-@attrs.frozen
+@frozen
 class BrokerImage:
     """A registered broker.
 
@@ -96,7 +97,7 @@ class BrokerImage:
         return not self.is_fenced and not self.in_controlled_shutdown
 
 
-@attrs.frozen
+@frozen
 class TopicImage:
     """A topic. Partitions are numbered without gaps, so the index into both tuples is the partition's number.
 
@@ -117,7 +118,7 @@ class TopicImage:
     directories: tuple[tuple[UUID, ...], ...] = ()
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class MetadataImage:
     """Everything the cluster agreed on, up to and with the record at `offset`.
 
@@ -171,7 +172,7 @@ class MetadataImage:
         )
 
 
-@attrs.frozen
+@frozen
 class MetadataDelta:
     """What an image has that the one before had not: names of changed things, to be looked up in both images.
 

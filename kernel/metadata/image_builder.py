@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import attrs
 
+from ..classes import define
 from ..contracts.election import PartitionState
 from ..errors import CorruptionError
 from .image import BrokerEndpoint, BrokerImage, MetadataDelta, MetadataImage, ResourceType, TopicImage
@@ -76,7 +77,7 @@ class _OpenTopic:
         return attrs.evolve(self._topic, partitions=tuple(self.partitions), directories=tuple(self.directories))
 
 
-@attrs.define
+@define
 class _Changes:
     """A delta that is still growing."""
 

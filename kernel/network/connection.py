@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import attrs
 
+from ..classes import define
 from ..errors import MalformedRequestError
 from .receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, beyond_free, block_capacity
 
@@ -93,7 +94,7 @@ class Driver(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Turn:
     """What the connections of one loop tell it.
 
@@ -168,7 +169,7 @@ class ReplySlot:
             self.connection.held_by = self
 
 
-@attrs.define(eq=False, repr=False)
+@define(eq=False, repr=False)
 class Connection:
     """One client's connection. Owned by the task of its loop; knows no socket.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
+from ..classes import define
 from ..errors import MalformedRequestError
 from .connection import MEMORY
 from .receive_memory import WINDOW_BYTES
@@ -57,7 +58,7 @@ HAS_SENDFILE: Final = hasattr(os, "sendfile") and hasattr(socket, "MSG_MORE")
 _READ_BYTES: Final = 256 * 1024
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SliceProgress:
     """A file slice on its way out.
 
@@ -74,7 +75,7 @@ class SliceProgress:
     ready_end: int
 
 
-@attrs.define(eq=False, repr=False)
+@define(eq=False, repr=False)
 class Endpoint:
     """One connection on one plain TCP socket. Made, used and closed by its loop's task alone.
 

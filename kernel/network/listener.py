@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..classes import define
 from ..errors import ConfigError
 from ..machine.system.network import do_not_pace, is_loopback
 from .endpoint import Endpoint
@@ -69,7 +70,7 @@ def bind(listener: ListenerSettings, settings: NetworkSettings, network: Network
         ) from error
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Acceptor:
     """Takes the clients of one listener into the loop. Owned by the loop's task.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import attrs
 import trio
 
+from ..classes import define
 from .connection import Connection, Turn
 from .endpoint import HAS_SENDFILE, READ, STALL_MS_MAX, Endpoint, SliceProgress, read_into_cache
 from .paces import Paces
@@ -47,7 +48,7 @@ EndpointMaker: TypeAlias = "Callable[[Connection, Loop, Socket, int], Endpoint]"
 """Makes an endpoint of a connection, its loop, a non-blocking socket and the monotonic time in milliseconds."""
 
 
-@attrs.define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True)
 class Loop(ABC):
     """Drives endpoints. Everything in it belongs to the trio thread; completions come from there, too.
 

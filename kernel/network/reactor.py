@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
+from ..classes import define
 from ..machine.poller import ONE_SHOT, READABLE
 from .connection import LARGE_FRAME_BYTES
 from .endpoint import READ, Endpoint
@@ -48,7 +49,7 @@ def load_pump() -> ModuleType | None:
 PUMP: Final = load_pump()
 
 
-@attrs.define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True)
 class Reactor(Loop):
     """The loop for systems with epoll; `run` is its one task.
 

@@ -26,6 +26,8 @@ from typing import Final
 
 import attrs
 
+from ..classes import define
+
 WINDOW_BYTES: Final = 128 * 1024
 """The most that one read takes; enough for a batch of the usual 64 KiB with its request around it."""
 
@@ -61,7 +63,7 @@ def beyond_free(size_bytes: int) -> int:
     return max(0, size_bytes - FREE_BYTES)
 
 
-@attrs.define
+@define
 class ReceiveMemory:
     """The receive memory of one loop; used by that loop's task alone.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
+from ..classes import define
 from ..errors import ConfigError
 from .endpoint import Endpoint
 from .listener import ACCEPT_PAUSE_MS, Acceptor, bind
@@ -54,7 +55,7 @@ def make_loop(receiver: FrameReceiver, settings: NetworkSettings, machine: Machi
     return PortableLoop(receiver=receiver, settings=settings, machine=machine)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class NetworkServer:
     """All listeners of a broker with the loop that serves them.
 

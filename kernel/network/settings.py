@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..classes import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -42,7 +44,7 @@ class ClientAuth(Enum):
     REQUIRED = "required"
 
 
-@attrs.frozen
+@frozen
 class TlsSettings:
     """Kafka's `ssl.*` keys, as they stand in the configuration; `tls.server_context` makes a context of them.
 
@@ -75,7 +77,7 @@ class TlsSettings:
     enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
 
 
-@attrs.frozen
+@frozen
 class ListenerSettings:
     """One listener: where clients connect.
 
@@ -97,7 +99,7 @@ class ListenerSettings:
     frame_limit_bytes: int | None = None
 
 
-@attrs.frozen
+@frozen
 class NetworkSettings:
     """Limits and buffers of all listeners.
 

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import attrs
 import trio
 
+from ..classes import define
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -83,7 +85,7 @@ class Nest(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Sleeper(trio.abc.Instrument):
     """Sleeps in one nest for the trio run that it is an instrument of, from `run` until its end.
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from ..classes import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@attrs.frozen
+@frozen
 class NetworkStatistics:
     """A snapshot of the counters of one loop; counts are since its start.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 import attrs
 
+from ..classes import define
 from ..errors import ConfigError
 from ..key_stores.loading import TLS_VERSIONS, load_key, load_trusted
 from .connection import MEMORY
@@ -76,7 +77,7 @@ def _version(name: str) -> ssl.TLSVersion:
     return version
 
 
-@attrs.define(eq=False, repr=False)
+@define(eq=False, repr=False)
 class TlsEndpoint(Endpoint):
     """One connection on one TCP socket, with TLS in between.
 

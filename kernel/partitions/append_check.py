@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from ..classes import define
 from ..errors import ErrorCode, KafkaError
 from ..records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG
 from ..types import NO_EPOCH
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from .producer_state import ProducedBatch, ProducerState
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Verification:
     """A producer's transaction about which the coordinator is, or was, asked on behalf of a partition.
 

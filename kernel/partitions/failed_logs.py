@@ -10,8 +10,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import attrs
-
+from ..classes import define
 from ..contracts.culprits import is_bug
 from ..errors import ErrorCode, PluginError, StorageError
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@attrs.define
+@define
 class _Failure:
     """A replica that could not be opened: what it is to become, why it is not there, what clients are told."""
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
+from ..classes import define
 from ..records.batch import SEQUENCE_MAX
 from ..types import NO_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from .producer_snapshot import ProducerSnapshotEntry
@@ -36,7 +37,7 @@ class ProducedBatch(NamedTuple):
     timestamp: int
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Transaction:
     """A transaction on this partition: `marker_offset` is `NOT_ENDED` until its marker is appended."""
 
@@ -45,7 +46,7 @@ class Transaction:
     marker_offset: int = NOT_ENDED
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ProducerState:
     """What is known of one producer.
 

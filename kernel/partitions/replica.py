@@ -20,8 +20,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from ..classes import frozen
 from ..contracts.culprits import blame
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
@@ -55,7 +54,7 @@ _logger = logging.getLogger(__name__)
 NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-@attrs.frozen
+@frozen
 class TopicSettings:
     """A topic's settings as far as its replicas need them.
 
@@ -68,7 +67,7 @@ class TopicSettings:
     min_insync_replicas: int
 
 
-@attrs.frozen
+@frozen
 class FutureLog:
     """A copy of a replica's log on its way to another log directory.
 

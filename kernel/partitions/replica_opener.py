@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
+from ..classes import define, frozen
 from ..contracts.append_stage import AppendStage
 from ..contracts.election import Election, ElectionContext
 from ..contracts.log_values import EpochEnd
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-@attrs.frozen
+@frozen
 class StartedStorage:
     """What a storage had at the start.
 
@@ -61,7 +62,7 @@ class StartedStorage:
     missing: set[TopicIdPartition] = attrs.field(factory=set)
 
 
-@attrs.frozen
+@frozen
 class RefusingStage:
     """In the place of a stage that its plugin could not make: no batch gets past it, and none waits.
 
@@ -80,7 +81,7 @@ class RefusingStage:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, self.reason)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ReplicaOpener:
     """What replicas are made of on this broker.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..classes import frozen
 from ..contracts.cleanup import CleanupSettings
 from ..records.batch import TimestampType
 from ..records.compression import DECOMPRESSED_BYTES_MAX, CompressionType
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 MIB: Final = 1 << 20
 
 
-@attrs.frozen
+@frozen
 class TopicPlan:
     """What a topic's settings choose for its replicas.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from ..classes import define
 
 if TYPE_CHECKING:
     import uuid
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .topic_plan import TopicPlan
 
 
-@attrs.define
+@define
 class AppendCounters:
     """What a topic has taken and given since the start; read by the metrics."""
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-import attrs
 import trio
 
+from ..classes import frozen
 from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
 from ..machine.threads import Workers
@@ -55,7 +55,7 @@ PAUSE_S_MIN: Final = 0.1
 """Kafka's keys allow an interval of zero and less, and no work is worth a core of its own."""
 
 
-@attrs.frozen
+@frozen
 class UpkeepSettings:
     """How often, in milliseconds; each after the broker's key.
 

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import attrs
 import pluggy
 
 from .. import hookspecs
+from ..classes import frozen
 from ..contracts.culprits import note_plugin, where_of_error
 from ..contracts.signatures import place_of
 from ..errors import ConfigError, PluginError
@@ -59,7 +59,7 @@ Offer = TypeVar("Offer")
 log = logging.getLogger(__name__)
 
 
-@attrs.frozen
+@frozen
 class FoundPlugin:
     """A plugin that is installed, loaded or not.
 
@@ -74,7 +74,7 @@ class FoundPlugin:
     distribution: str
 
 
-@attrs.frozen
+@frozen
 class LoadedPlugin:
     """A plugin that is active.
 
@@ -101,8 +101,8 @@ def installed_plugins() -> list[FoundPlugin]:
     shippers: dict[int, str] = {}
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         distribution = shippers.get(id(entry.dist), "")
-        if entry.dist and not distribution:  # each look parses a whole README
-            distribution = shippers[id(entry.dist)] = f"{entry.dist.name} {entry.dist.version}"
+        if entry.dist and not distribution:
+            distribution = shippers[id(entry.dist)] = _shipper(entry.dist)
         plugin = FoundPlugin(entry.name, entry.value, distribution)
         other = found.setdefault(entry.name, plugin)
         if other.module != plugin.module:
@@ -112,6 +112,16 @@ def installed_plugins() -> list[FoundPlugin]:
                 "uninstall one of them, or ask its author for another name",
             )
     return sorted(found.values(), key=lambda plugin: plugin.name)
+
+
+def _shipper(distribution: importlib.metadata.Distribution) -> str:
+    """Return the name and version of a distribution.
+
+    They stand at the head of its metadata; `importlib.metadata` would parse the README behind it, too, as an email.
+    """
+    head = (distribution.read_text("METADATA") or "").partition("\n\n")[0]
+    fields = dict(line.split(": ", 1) for line in head.splitlines() if ": " in line)
+    return f"{fields.get('Name') or distribution.name} {fields.get('Version') or distribution.version}"
 
 
 def choose_plugins(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
+from ..classes import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
@@ -19,7 +19,7 @@ CHOOSING_KEYS: Final = ("odradek.storage", "odradek.election", "odradek.metadata
 """What an operator names the offers with that a broker keeps records by."""
 
 
-@attrs.frozen
+@frozen
 class PluginRole:
     """What only plugins do.
 

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
+from ..classes import frozen
 from ..config.keys import ConfigKey
 from ..contracts.api_handler import ApiHandler, AsyncApiHandler
 from ..contracts.append_stage import AppendStageFactory
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-@attrs.frozen
+@frozen
 class Kind:
     """A kind of offer.
 

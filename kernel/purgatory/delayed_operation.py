@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..classes import define
 from .timing_wheel import TimerEntry
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Outcome(Enum):
     """Its owner is gone: let go of what is held, answer nobody."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class DelayedOperation(TimerEntry):
     """What waits in a `Purgatory`. A subclass gives `is_ready` and `finish`, and holds the request.
 

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from ..classes import frozen
 from .delayed_operation import DelayedOperation, Outcome
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from .timing_wheel import TimingWheel
 
 
-@attrs.frozen
+@frozen
 class PurgatoryStatistics:
     """A picture of a purgatory.
 

@@ -34,6 +34,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..classes import define, frozen
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -52,7 +54,7 @@ class _Slot(dict["TimerEntry", None]):
         self.is_queued = False
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class TimerEntry:
     """One timer. Subclasses say in `expire` what is done when it is due. In at most one wheel at a time.
 
@@ -77,7 +79,7 @@ class TimerEntry:
         return True
 
 
-@attrs.frozen
+@frozen
 class WheelStatistics:
     """A picture of a wheel: timers waiting, slots in use, wheels made."""
 

@@ -19,9 +19,9 @@ import struct
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-import attrs
 from crc32c import crc32c
 
+from ..classes import define
 from ..errors import CorruptionError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def increment_sequence(sequence: int, count: int) -> int:
     return (sequence + count) & SEQUENCE_MAX
 
 
-@attrs.define
+@define
 class BatchHeader:
     """The header of one batch, as read; changing it changes no bytes.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..classes import define
 from ..types import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
 from .batch import (
     CONTROL_FLAG,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ..types import Buffer
 
 
-@attrs.define(kw_only=True)
+@define(kw_only=True)
 class BatchBuilder:
     """Collects records and makes one batch of them; one owner, used once.
 

@@ -22,9 +22,9 @@ import zlib
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import cramjam
 
+from ..classes import frozen
 from .batch import CorruptRecordsError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class CompressedTooLargeError(CorruptRecordsError):
     """What was to be compressed takes more than the caller allows."""
 
 
-@attrs.frozen
+@frozen
 class Codec:
     """One row of the table.
 

@@ -23,9 +23,8 @@ import struct
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
-import attrs
-
 from .. import wire
+from ..classes import frozen
 from ..types import NO_EPOCH, NO_PRODUCER_ID
 from ..wire import fields as f
 from .batch import CorruptRecordsError
@@ -58,7 +57,7 @@ class ControlRecordType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-@attrs.frozen
+@frozen
 class EndTransactionMarker:
     """The end of a producer's transaction in this partition.
 
@@ -71,7 +70,7 @@ class EndTransactionMarker:
     coordinator_epoch: int
 
 
-@attrs.frozen
+@frozen
 class UnknownControlRecord:
     """A control record of a type that this version does not know: to be skipped.
 

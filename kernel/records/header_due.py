@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from ..classes import frozen
 from .key_table import digits_of, last_header, numbers_in
 from .record_view import NEVER_DUE
 from .run import HAS_COMPILED_RUNS
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from .run import RecordRun
 
 
-@attrs.frozen
+@frozen
 class HeaderDue:
     """A `RecordDue`: epoch milliseconds in up to 19 decimal digits, in the last header of a name.
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import attrs
-
+from ..classes import define
 from .batch import BatchHeader, CorruptRecordsError, TimestampType
 from .reader import read_payload
 from .record import VARINT_BYTES_MAX, VARLONG_BYTES_MAX, Record, decode_records, encode_varint, long_varint
@@ -62,7 +61,7 @@ class Kept(NamedTuple):
     has_tombstones: bool
 
 
-@attrs.define
+@define
 class RecordRun:
     """The records of one batch, decompressed.
 

@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import attrs
 from crc32c import crc32c
 
+from ..classes import define, frozen
 from ..errors import ErrorCode, KafkaError
 from ..types import NO_EPOCH, NO_TIMESTAMP
 from .batch import (
@@ -123,7 +124,7 @@ def _plain_bytes_max(rules: ValidationRules) -> int:
     return min(rules.max_message_bytes, rules.segment_bytes, BRIEF_BYTES_MAX)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ValidationRules:
     """What a topic asks of its batches; made once when its configs change.
 
@@ -155,7 +156,7 @@ class ValidationRules:
     plain_bytes_max: int = attrs.field(init=False, default=attrs.Factory(_plain_bytes_max, takes_self=True))
 
 
-@attrs.define
+@define
 class ValidatedBatch:
     """A batch that may be appended.
 

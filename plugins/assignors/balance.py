@@ -31,7 +31,7 @@ from collections import defaultdict, deque
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
 
-import attrs
+from odradek.kernel.api import define
 
 from .claims import NOBODY
 
@@ -73,7 +73,7 @@ def balance(
     return plan.readers
 
 
-@attrs.define
+@define
 class _Plan:
     """A plan that is being made.
 

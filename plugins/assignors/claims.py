@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from odradek.kernel.api import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ NOBODY = -1
 """In place of a member where there is none."""
 
 
-@attrs.frozen
+@frozen
 class Claim:
     """What one member says that it owned, and when."""
 
@@ -29,7 +29,7 @@ class Claim:
     generation: int
 
 
-@attrs.frozen
+@frozen
 class Owners:
     """Who owned what.
 

@@ -19,9 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
-from odradek.kernel.api import MemberAssignment
+from odradek.kernel.api import MemberAssignment, define
 
 from .members import in_order, subscribers_by_topic
 
@@ -65,7 +63,7 @@ class RangeAssignor:
         return None
 
 
-@attrs.define
+@define
 class _TopicRoom:
     """One topic while its partitions are given out.
 

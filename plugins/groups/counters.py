@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import attrs
+from odradek.kernel.api import define
 
 
-@attrs.define
+@define
 class GroupCounters:
     """Plain numbers that only grow; `metrics.py` reads them.
 

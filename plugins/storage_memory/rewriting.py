@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from odradek.kernel.api import read_header
+from odradek.kernel.api import define, frozen, read_header
 from odradek.storage_base import LogSegment
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odradek.kernel.api import Buffer
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class MemorySegment(LogSegment):
     """Batches from a base offset on; the three lists run in step."""
 
@@ -40,7 +40,7 @@ class MemorySegment(LogSegment):
         del self.batches[number:], self.last_offsets[number:], self.max_timestamps[number:]
 
 
-@attrs.frozen
+@frozen
 class MemorySource:
     """A closed segment. See `SegmentSource`; its list is never changed, only replaced."""
 

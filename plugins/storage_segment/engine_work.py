@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from odradek.kernel.api import ZERO_ID, StorageError, disk_error
+from odradek.kernel.api import ZERO_ID, StorageError, define, disk_error, frozen
 
 from .copying import copy_directory, remove_directory
 from .formats import parse_directory_mark
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CheckpointWork:
     """The checkpoints of several directories; one that fails does not keep the others from being written."""
 
@@ -69,7 +69,7 @@ class CheckpointWork:
         return {log_dir.name for log_dir, _ in self._failed}
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RemovalWork:
     """Files and directories that nobody wants any more, and log directories whose changed names are to last."""
 
@@ -109,7 +109,7 @@ class CopyOwner(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class AdoptionWork:
     """A log of another broker on its way into one of our directories."""
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-import attrs
-
-from odradek.kernel.api import CREATE, FileHandle, replace_file, sync_file, write_all
+from odradek.kernel.api import CREATE, FileHandle, frozen, replace_file, sync_file, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +35,7 @@ class FlushOwner(Protocol):
         ...
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LogFlush:
     """What one flush makes durable. Made by the log, which also takes the outcome.
 
@@ -111,7 +109,7 @@ class SidecarOwner(Protocol):
         ...
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SidecarWork:
     """A small file on its way: `run` writes it under a name of its own, `finish` gives it the one it is to have."""
 

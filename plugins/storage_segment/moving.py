@@ -18,9 +18,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import attrs
-
-from odradek.kernel.api import StorageError, disk_error
+from odradek.kernel.api import StorageError, define, disk_error, frozen
 
 from .copying import copy_file, remove_directory
 from .formats import (
@@ -154,7 +152,7 @@ def _wait_for_nothing(size_bytes: int) -> None:
     """Let a piece be copied at once."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class MoveWork:
     """A log on its way from one directory to another; see `LogMove`.
 
@@ -229,7 +227,7 @@ class MoveWork:
         return SwapWork(self, self.log is not None and self.log.copy_plan().version == self.plan.version)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SwapWork:
     """The end of a move: the rest is copied, and the copy takes the original's place.
 

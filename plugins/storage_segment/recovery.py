@@ -27,9 +27,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import attrs
-
-from odradek.kernel.api import CorruptionError, read_file, replace_file
+from odradek.kernel.api import CorruptionError, frozen, read_file, replace_file
 from odradek.storage_base import EpochCache
 
 from .damage import refuse_loss
@@ -80,7 +78,7 @@ class OpenedLog(NamedTuple):
     has_new_epochs: bool = False
 
 
-@attrs.frozen
+@frozen
 class KnownState:
     """What is known of a log before its directory is opened.
 

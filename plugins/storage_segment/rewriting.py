@@ -14,9 +14,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-import attrs
-
-from odradek.kernel.api import CREATE, HEADER_SIZE, LogConfig, write_all
+from odradek.kernel.api import CREATE, HEADER_SIZE, LogConfig, frozen, write_all
 
 from .formats import CLEANED, LOG, OFFSET_INDEX, SWAP, TIME_INDEX, TXN_INDEX, parse_segment_file, segment_file_name
 from .segment import Segment
@@ -33,7 +31,7 @@ SWAP_ORDER: Final = (TIME_INDEX, TXN_INDEX, OFFSET_INDEX, LOG)
 A `.log` comes last: once it has its name, all the others have theirs."""
 
 
-@attrs.frozen
+@frozen
 class SegmentFileSource:
     """A closed segment by its path. See `SegmentSource`."""
 
@@ -62,7 +60,7 @@ class SegmentFileSource:
             segment.forget()
 
 
-@attrs.frozen
+@frozen
 class FolderPlace:
     """The directory of a log. See `RewritePlace`."""
 
@@ -144,7 +142,7 @@ class SwapOwner(Protocol):
         ...
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SwapWork:
     """A new segment about to take the place of `segments`, which were the log's when it began."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from odradek.kernel.api import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ def may_wait(segments: Sequence[Segment], timestamp: int) -> bool:
     return any(segment.max_timestamp >= sought for segment in segments[:-1])
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TimeLookup:
     """A look-up of a time under way. Takes copies of the log's segments; what they find is only kept by `finish`."""
 

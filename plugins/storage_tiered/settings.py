@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
-from odradek.kernel.api import AtLeast, ConfigError, ConfigKey, ConfigType, Importance, Part
+from odradek.kernel.api import AtLeast, ConfigError, ConfigKey, ConfigType, Importance, Part, frozen
 
 from .store_settings import STORE_CONFIG_KEYS, STORE_KEY
 
@@ -66,7 +64,7 @@ CONFIG_KEYS: Final = (
 """All keys of this plugin."""
 
 
-@attrs.frozen
+@frozen
 class TierPaths:
     """Where things lie.
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from odradek.kernel.api import AtLeast, ConfigError, ConfigKey, ConfigType, Importance, Part
+from odradek.kernel.api import AtLeast, ConfigError, ConfigKey, ConfigType, Importance, Part, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ SCHEMES: Final = ("s3", "gs", "az", "file", "memory")
 """Schemes of URLs of stores."""
 
 
-@attrs.frozen
+@frozen
 class StoreSettings:
     """How to reach a store, beside its URL. A worker process may be sent one.
 
@@ -46,7 +46,7 @@ class StoreSettings:
     options: Mapping[str, str] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class StoreAddress:
     """What a URL says.
 

@@ -27,6 +27,7 @@ from odradek.kernel.api import (
     TopicPartition,
     decode,
     encode_bytes,
+    frozen,
 )
 from odradek.kernel.wire.messages.data_transaction_records import (
     PartitionsSchema,
@@ -55,7 +56,7 @@ _KEY_VERSION: Final = 0
 _FLEXIBLE_VALUE_VERSION: Final = 1
 
 
-@attrs.frozen
+@frozen
 class TransactionMetadata:
     """The state of a transactional id, as one record says it.
 
@@ -160,7 +161,7 @@ class TransactionMetadata:
         )
 
 
-@attrs.frozen
+@frozen
 class TransactionRecord:
     """A record of `__transaction_state`; without metadata it is a tombstone: the id has expired."""
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
-from odradek.kernel.api import NO_PRODUCER, ErrorCode, ProducerIdentity
+from odradek.kernel.api import NO_PRODUCER, ErrorCode, ProducerIdentity, define, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from .states import TransactionState
 
 
-@attrs.frozen
+@frozen
 class TransactionSettings:
     """The broker keys of transactions, read once: none of them changes while a broker runs.
 
@@ -34,7 +32,7 @@ class TransactionSettings:
     expiration_interval_ms: int
 
 
-@attrs.frozen
+@frozen
 class EndRequest:
     """A producer wants its transaction ended.
 
@@ -51,7 +49,7 @@ class EndRequest:
     client_version: int
 
 
-@attrs.frozen
+@frozen
 class Answered:
     """What a producer is told: a code, and on success who it is from now on."""
 
@@ -59,7 +57,7 @@ class Answered:
     producer: ProducerIdentity = NO_PRODUCER
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MarkersWanted:
     """Markers that are to be written, now that the end of a transaction is committed in the log.
 
@@ -75,7 +73,7 @@ class MarkersWanted:
     partitions: tuple[TopicPartition, ...]
 
 
-@attrs.define
+@define
 class EndingTransaction:
     """A prepared end, on its way. Soft: after a load all markers are sent again.
 
@@ -90,7 +88,7 @@ class EndingTransaction:
     attempts_count: int = 0
 
 
-@attrs.frozen
+@frozen
 class TransactionFilter:
     """Which transactions ListTransactions asks for, its expression left aside; None and -1 ask for all.
 
@@ -113,7 +111,7 @@ class TransactionFilter:
         )
 
 
-@attrs.define
+@define
 class TransactionCounters:
     """What the transaction coordinator of a broker has done since the start, all shards together.
 
@@ -158,7 +156,7 @@ def resend_pause_ms(attempts_count: int) -> int:
     return min(RESEND_MS_FIRST << min(max(attempts_count - 1, 0), 16), RESEND_MS_MAX)
 
 
-@attrs.frozen
+@frozen
 class ShardSurroundings:
     """What a shard is given by the coordinator that made it.
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from odradek.kernel.api import frozen
+
 from .store import StoredBatch
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 PIECE_BYTES: Final = 1 << 18
 
 
-@attrs.frozen
+@frozen
 class StoredSource:
     """A closed segment: a `SegmentSource`.
 
@@ -49,7 +51,7 @@ class StoredSource:
             yield memoryview(batch.data)
 
 
-@attrs.frozen
+@frozen
 class StoredPlace:
     """Where new segments are written: a `RewritePlace`.
 

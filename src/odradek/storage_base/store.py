@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import attrs
 
+from odradek.kernel.api import define, frozen
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -28,7 +30,7 @@ class StoredBatch(NamedTuple):
     max_timestamp: int
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class LogSegment:
     """A run of a log, from a base offset to the next segment's. A storage may subclass it.
 
@@ -47,7 +49,7 @@ class LogSegment:
     key: int = 0
 
 
-@attrs.frozen
+@frozen
 class LogBounds:
     """What is to be kept of a log beside its batches and small files.
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from odradek.kernel.api import frozen
 from odradek.kernel.errors import StorageError
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def _ignore(error: Exception) -> None:
     del error
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Work:
     """A `DiskWork` made of functions.
 

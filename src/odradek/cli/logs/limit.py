@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-import attrs
+from odradek.kernel.classes import define
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ CLIENTS_LOGGERS: Final = ("odradek.kernel.network.", "odradek.kernel.dispatch.")
 """Who tells of clients: there also what is only information is limited."""
 
 
-@attrs.define
+@define
 class _Window:
     ends_s: float
     record: logging.LogRecord
