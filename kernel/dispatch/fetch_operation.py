@@ -192,7 +192,7 @@ def read_targets(
 def _has_nothing_new(target: FetchTarget, limits: FetchLimits) -> bool:
     """Say whether a read would surely give neither records nor an error nor anything that was not told.
 
-    Where it is not sure, the read decides. A follower's offsets are beyond what is visible, but at the log's end.
+    Where it is not sure, the read decides. A follower sees all that is there: only one at the log's end has it all.
     """
     replica = target.replica
     if replica is None or not replica.is_leader or target.last_fetched_epoch >= 0 or target.max_bytes < 0:
@@ -207,9 +207,12 @@ def _has_nothing_new(target: FetchTarget, limits: FetchLimits) -> bool:
         and target.current_leader_epoch in (NO_EPOCH, replica.leader_epoch)
         and (
             target.fetch_offset == log.log_end_offset
-            or (replica.last_stable_offset if limits.isolation == READ_COMMITTED else high_watermark)
-            <= target.fetch_offset
-            <= log.log_end_offset
+            or (
+                not limits.is_follower
+                and (replica.last_stable_offset if limits.isolation == READ_COMMITTED else high_watermark)
+                <= target.fetch_offset
+                <= log.log_end_offset
+            )
         )
     )
 

@@ -21,9 +21,12 @@ from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.staged_writes import FIRST_BATCHES_MAX
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.replication.fetch_planning import Followed, fetch_request
+from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.message import Message
-from odradek.kernel.wire.messages.api_01_fetch import FetchRequest
+from odradek.kernel.wire.messages.api_01_fetch import FetchRequest, ReplicaState
 from tests.controller.controller_requests import create_partitions
+from tests.dispatch.memory_client import MemoryClient
 
 from .small_cluster import POLL_S, SETTINGS, Cluster, running
 
@@ -43,6 +46,27 @@ def test_followers_take_what_the_leader_has_and_commit_it(tmp_path: Path) -> Non
             )
 
             assert [node.values() for node in cluster.nodes.values()] == [[(0, b"a"), (1, b"b")]] * 3
+
+    run(body)
+
+
+def test_a_follower_that_has_nothing_yet_gets_what_came_between_two_of_its_fetches(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, 1, 2) as cluster:
+            cluster.cut(2, 1)  # the test asks in its stead
+            leader = cluster.nodes[1]
+            client = MemoryClient(leader.router)
+            state = ReplicaState(replica_id=2, replica_epoch=cluster.nodes[2].epoch)
+            settings = attrs.evolve(SETTINGS, wait_ms_max=0)
+            wanted = {TopicPartition("t", 0): Followed(cluster.nodes[2].replica()).wish(1 << 20)}
+            first: Any = client.ask(fetch_request(settings, state, (0, 0), wanted, ()), 18)
+            session_id = first.session_id
+            idle: Any = client.ask(fetch_request(settings, state, (session_id, 1), {}, ()), 18)
+            leader.produce(b"a")
+            news: Any = client.ask(fetch_request(settings, state, (session_id, 2), {}, ()), 18)
+
+            assert idle.responses == []
+            assert [len(part.partitions[0].records) > 0 for part in news.responses] == [True]
 
     run(body)
 
