@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pyarrow as pa
@@ -13,6 +13,9 @@ from odradek.spark_plugin.client.clock import SystemPausingClock
 from odradek.spark_plugin.worker import TaskIdentity
 from odradek.spark_plugin.writing.transactions import WrittenPartition
 from odradek.spark_plugin.writing.write_task import TaskWriter, abort, commit, plan_write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PARTITIONS = 2
 BATCHES = 2
@@ -33,10 +36,16 @@ class DyingClient(Client):
     dies_at: int | None = None
     is_done = False
     count = 0
+    accident: Callable[[], None] | None = None
+    """What happens to others instead of the death of this one."""
 
     def _dies(self, *, is_done: bool) -> None:
-        if self.count == self.dies_at and is_done is self.is_done:
+        if self.count != self.dies_at or is_done is not self.is_done:
+            return
+        if self.accident is None:
             raise DiedError
+        accident, self.accident, self.dies_at = self.accident, None, None
+        accident()
 
     def call_coordinator(self, *args: Any, **kwargs: Any) -> Any:
         """Ask, unless it dies before."""
@@ -62,12 +71,14 @@ class Life:
     Attributes:
         bootstrap: The broker.
         topic: Where it writes.
+        accident: What happens in the first run instead of its death; None for that.
         runs_count: How many runs there were.
         requests_count: How many requests the last run made.
     """
 
     bootstrap: str
     topic: str
+    accident: Callable[[], None] | None = None
     runs_count: int = 0
     requests_count: int = 0
     _next_batch: int = 0
@@ -81,7 +92,7 @@ class Life:
         """Run once and die, then run until it is done."""
         try:
             self.run(dies_at, is_done=is_done)
-        except DiedError:
+        except (DiedError, ClientError):  # a query that fails is started again, too
             self.run(None, is_done=False)
 
     def run(self, dies_at: int | None, *, is_done: bool) -> None:
@@ -95,7 +106,7 @@ class Life:
         }
         plan = plan_write(options, [("value", "binary")], is_stream=True, is_overwriting=False)
         with DyingClient(plan.client) as client:
-            client.dies_at, client.is_done = dies_at, is_done
+            client.dies_at, client.is_done, client.accident = dies_at, is_done, self.accident
             try:
                 while self._next_batch < BATCHES:
                     written: list[WrittenPartition] = []
