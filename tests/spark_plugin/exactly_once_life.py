@@ -36,7 +36,7 @@ class DyingClient(Client):
     dies_at: int | None = None
     is_done = False
     count = 0
-    accident: Callable[[], None] | None = None
+    accident: Callable[[], object] | None = None
     """What happens to others instead of the death of this one."""
 
     def _dies(self, *, is_done: bool) -> None:
@@ -78,7 +78,7 @@ class Life:
 
     bootstrap: str
     topic: str
-    accident: Callable[[], None] | None = None
+    accident: Callable[[], object] | None = None
     runs_count: int = 0
     requests_count: int = 0
     _next_batch: int = 0

@@ -76,7 +76,7 @@ def test_a_leader_that_dies_at_a_request_costs_no_row_and_doubles_none(
     kit: Kit, kill_leader: Callable[[str], int], at: int
 ) -> None:
     topic = kit.new_topic(2)
-    life = Life(kit.bootstrap, topic, accident=lambda: [None, kill_leader(topic)][0])
+    life = Life(kit.bootstrap, topic, accident=lambda: kill_leader(topic))
     life.run_to_the_end(at, is_done=at % 2 == 0)
 
     assert sorted(row[1] for row in kit.consumed(topic, is_read_committed=True)) == life.expected
@@ -87,7 +87,7 @@ def test_a_leader_that_coordinates_too_may_die(cluster: RunningCluster, kit: Kit
     Life(kit.bootstrap, topic).run_to_the_end(None, is_done=False)
     for node_id in cluster.brokers:  # one of them is the coordinator of its transactions, one of its group
         other = kit.new_topic(2)
-        life = Life(kit.bootstrap, other, accident=lambda node_id=node_id: cluster.kill(node_id))  # type: ignore[misc]
+        life = Life(kit.bootstrap, other, accident=lambda node_id=node_id: cluster.kill(node_id))
         life.run_to_the_end(12, is_done=True)
         found = sorted(row[1] for row in kit.consumed(other, is_read_committed=True))
         cluster.start(node_id)
