@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -87,7 +88,7 @@ def test_a_leader_that_coordinates_too_may_die(cluster: RunningCluster, kit: Kit
     Life(kit.bootstrap, topic).run_to_the_end(None, is_done=False)
     for node_id in cluster.brokers:  # one of them is the coordinator of its transactions, one of its group
         other = kit.new_topic(2)
-        life = Life(kit.bootstrap, other, accident=lambda node_id=node_id: cluster.kill(node_id))
+        life = Life(kit.bootstrap, other, accident=partial(cluster.kill, node_id))
         life.run_to_the_end(12, is_done=True)
         found = sorted(row[1] for row in kit.consumed(other, is_read_committed=True))
         cluster.start(node_id)
