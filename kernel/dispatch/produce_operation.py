@@ -63,7 +63,7 @@ class ProduceOperation(RequestOperation):
         """Return 0 when the partition is acknowledged, -1 when it is not yet, else why it never will be."""
         replica = part.replica
         if replica.offline_reason is not None:
-            return ErrorCode.KAFKA_STORAGE_ERROR
+            return replica.offline_code
         if not replica.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if not self.needs_high_watermark:

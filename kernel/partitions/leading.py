@@ -68,7 +68,7 @@ def append_as_leader(
             sequence or epoch does not fit. The log is as it was.
     """
     if not replica.is_leader or replica.offline_reason is not None:
-        raise KafkaError(NOT_LEADER if replica.offline_reason is None else ErrorCode.KAFKA_STORAGE_ERROR)
+        raise KafkaError(NOT_LEADER if replica.offline_reason is None else replica.offline_code)
     if acks == ACKS_ALL and not replica.election.can_acknowledge():
         raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     has_producer = header.producer_id >= 0

@@ -114,6 +114,7 @@ class Replica:
         "leader_epoch",
         "leader_id",
         "log",
+        "offline_code",
         "offline_reason",
         "partition",
         "producers",
@@ -162,6 +163,7 @@ class Replica:
         self.state: PartitionState | None = None
         self.flushed_ms = 0
         self.offline_reason: str | None = None
+        self.offline_code = ErrorCode.KAFKA_STORAGE_ERROR
         self.is_paused = False
         self.lacks_room = False
         self.future: FutureLog | None = None
@@ -241,7 +243,7 @@ class Replica:
         Source: KIP-320.
         """
         if self.offline_reason is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            raise KafkaError(self.offline_code)
         if not self.is_leader:
             raise KafkaError(NOT_LEADER)
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
@@ -254,7 +256,7 @@ class Replica:
             KafkaError: The replica is offline, or the client's epoch (if not -1) is older or newer than ours.
         """
         if self.offline_reason is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            raise KafkaError(self.offline_code)
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             is_old = current_leader_epoch < self.leader_epoch
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -363,9 +365,9 @@ class Replica:
         if offset > self.high_watermark:
             self.high_watermark = offset
 
-    def go_offline(self, reason: str) -> None:
-        """Serve nothing any more: the log failed."""
-        self.offline_reason = reason
+    def go_offline(self, reason: str, code: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR) -> None:
+        """Serve nothing any more: the log failed, or what `code` tells those who wait for it."""
+        self.offline_reason, self.offline_code = reason, code
         self.is_leader = False
 
     def gone_wrong(self, error: Exception) -> KafkaError:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from ..errors import OdradekError, StorageError
+from ..errors import ErrorCode, OdradekError, StorageError
 from ..machine.turnstile import run_in_slices
 from ..plugin_system.manager import failed
 from ..plugin_system.offers import plugin_of_object
@@ -169,7 +169,7 @@ class ReplicaLifecycle:
             self._delete_log(topic, partition)
         replica = topic.partitions.pop(index, None)
         if replica is not None:
-            replica.go_offline("the replica moved to another broker")
+            replica.go_offline("the replica moved to another broker", ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self._replicas.progressed((replica,))
             if replica.tiered_log is not None:
                 replica.tiered_log.unwrap()  # what is in the store is the other brokers'
@@ -237,7 +237,7 @@ class ReplicaLifecycle:
             return
         self._replicas.topics_by_id.pop(topic.topic_id, None)
         for replica in topic.partitions.values():
-            replica.go_offline("the topic was deleted")
+            replica.go_offline("the topic was deleted", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._replicas.failed.forget_topic(topic.topic_id)
         for replica in list(topic.partitions.values()):
             self._replicas.progressed((replica,))
