@@ -9,9 +9,13 @@ A script's lines are commands; what each says is indented below it:
     cut FOLLOWER ...                           truncate to the high watermark, as before KIP-101
     die BROKER ...                             its process ends, and the controller knows
     lose BROKER N                              its log is cut after N records: a loss of power
-    back BROKER ...                            another process of it registers, and is unfenced
+    back BROKER ... [clean=BOOL]               another process of it registers, and is unfenced; clean: after a stop
+    reassign BROKER ...                        these are to be the replicas
+    mute                                       what leaders ask the controller is not answered
+    hear                                       it answers what it was asked, and goes on to answer
     time SECONDS                               passes; leaders look who keeps up
     show                                       leader, in-sync set; each log, with | at its high watermark
+    eligible                                   who may lead besides the in-sync set, or led last
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from odradek.kernel.wire.messages.api_56_alter_partition import (
 )
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.storage_base.epochs import EpochCache
-from tests.controller.controller_requests import create_topics, topic
+from tests.controller.controller_requests import create_topics, reassign_partitions, topic
 from tests.controller.metadata_helpers import DrivenController, context_of, registration
 
 SCRIPTS = sorted((Path(__file__).parent / "walkthroughs").glob("*.txt"))
@@ -109,6 +113,7 @@ class Walk:
         self.now_ms = 0
         self.lives = 1
         self.told: list[str] = []
+        self.unanswered: list[tuple[Node, Any]] | None = None
 
     @property
     def state(self) -> PartitionState:
@@ -188,16 +193,34 @@ class Walk:
         node.log.truncate_to(int(words[1]))
         node.election.local_append(node.log.log_end_offset)
 
-    def back(self, brokers: list[str]) -> None:
+    def back(self, brokers: list[str], clean: str = "false") -> None:
         for each in brokers:
             node = self.nodes[int(each)]
             self.lives += 1
-            self.driven.register(registration(int(each), seed=100 + self.lives, is_fenced=True))
+            wanted = registration(int(each), seed=100 + self.lives, is_fenced=True)
+            if clean == "true":
+                wanted = attrs.evolve(wanted, previous_broker_epoch=self.driven.epoch_of(int(each)))
+            self.driven.register(wanted)
             high_watermark = node.election.high_watermark
             node.is_alive = True
             node.begin()
             node.election.high_watermark = min(high_watermark, node.log.log_end_offset)  # type: ignore[misc]
             self._change(int(each), fence=False)
+
+    def reassign(self, brokers: list[str]) -> None:
+        for each in map(int, brokers):
+            if each not in self.nodes:
+                self.nodes[each] = Node(self, each)
+        self.driven.apply(self.driven.controller.decide(reassign_partitions(("t", 0, [int(each) for each in brokers]))))
+        self._publish()
+
+    def mute(self, _words: list[str]) -> None:
+        self.unanswered = []
+
+    def hear(self, _words: list[str]) -> None:
+        unanswered, self.unanswered = self.unanswered or [], None
+        for node, change in unanswered:
+            self._ask(node, change)
 
     def time(self, words: list[str]) -> None:
         self.now_ms += int(words[0]) * 1000
@@ -210,6 +233,11 @@ class Walk:
         state = self.state
         self.told.append(f"leader {state.leader} epoch {state.leader_epoch} isr {','.join(map(str, state.isr)) or '-'}")
         self.told += [str(node).rstrip() for node in self.nodes.values()]
+
+    def eligible(self, _words: list[str]) -> None:
+        state = self.state
+        lists = {"eligible": state.eligible_leader_replicas, "last known": state.last_known_elr}
+        self.told.append(", ".join(f"{what} {' '.join(map(str, each)) or '-'}" for what, each in lists.items()))
 
     # -- the controller -----------------------------------------------------------------------------------------------
 
@@ -233,6 +261,10 @@ class Walk:
                 self._ask(node, ready.isr_change)
 
     def _ask(self, node: Node, change: Any) -> None:
+        if self.unanswered is not None:
+            self.told.append(f"{node.broker_id} asks for isr {','.join(map(str, change.isr))}: no answer")
+            self.unanswered.append((node, change))
+            return
         members = zip(change.isr, change.broker_epochs, strict=True)
         wanted = PartitionData(
             leader_epoch=change.leader_epoch,
