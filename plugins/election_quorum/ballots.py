@@ -55,7 +55,7 @@ def may_grant_vote(state: State, standing: Standing, candidate: ReplicaKey, *, i
     if state in VOTED_FOR_ITSELF:
         return False
     if standing.voted is not None:
-        return standing.voted.may_be(candidate)
+        return standing.voted.means(candidate)
     return standing.leader_id < 0 and is_long_enough
 
 

@@ -74,7 +74,7 @@ class Leadership:
     def fetched(self, replica: ReplicaKey, end: int, log_start: int, leader_end: int, now_ms: int) -> bool:
         """Take note of a fetch, and return whether it was a voter's. Hot."""
         for key, follower in self.followers.items():
-            if key.may_be(replica):
+            if key.means(replica):
                 follower.fetched(end, log_start, leader_end, now_ms)
                 return True
         if replica in self.observers or len(self.observers) < OBSERVERS_MAX:

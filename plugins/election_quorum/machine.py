@@ -37,7 +37,7 @@ from odradek.kernel.wire.messages.api_82_update_raft_voter import UpdateRaftVote
 from . import messages
 from .ballots import State, may_grant_pre_vote, may_grant_vote
 from .changing import Changing
-from .replica import ROLES, STANDING_STATES, Replica
+from .replica import ROLES, STANDING_STATES, WAITING_STATES, Replica
 from .standing import NOBODY, Standing
 from .timing import REFUSED_STEP_MS
 from .voters import ReplicaKey, Voters
@@ -246,7 +246,7 @@ class QuorumElection:
         if replica.state is State.FOLLOWER and event.broker_id == replica.standing.leader_id:
             if not replica.is_hurried:
                 left = [key for key in replica.voters.keys if key.broker_id != event.broker_id]
-                place = next((place for place, key in enumerate(left) if key.may_be(replica.me)), len(left))
+                place = next((place for place, key in enumerate(left) if key.means(replica.me)), len(left))
                 replica.hurry(place * REFUSED_STEP_MS)
         elif replica.state is State.PROSPECTIVE and event.broker_id != replica.me.broker_id:
             replica.ballots.record(event.broker_id, is_granted=False)
@@ -275,7 +275,7 @@ class QuorumElection:
         elif leader_id != NOBODY:
             if standing.leader_id not in (NOBODY, leader_id):
                 return False
-            if standing.leader_id == NOBODY:
+            if standing.leader_id == NOBODY or replica.state in WAITING_STATES:
                 replica.follow(epoch, leader_id)
         return True
 
@@ -286,7 +286,7 @@ class QuorumElection:
     def _is_meant(self, voter_id: int, directory_id: uuid.UUID) -> bool:
         """Return whether who asks means this replica, and not one whose place it has taken."""
         me = self._replica.me
-        return ReplicaKey(me.broker_id if voter_id == NOBODY else voter_id, directory_id).may_be(me)
+        return ReplicaKey(me.broker_id if voter_id == NOBODY else voter_id, directory_id).means(me)
 
     def _on_vote_request(self, asked: PeerMessage) -> None:
         request: Any = asked.message
@@ -377,8 +377,8 @@ class QuorumElection:
         if part is None or part.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
             return None
         is_of_this_epoch = part.leader_epoch == self._replica.standing.epoch
-        self._learn(part.leader_id, part.leader_epoch)
-        return part if is_of_this_epoch and part.error_code == ErrorCode.NONE else None
+        can_be = self._learn(part.leader_id, part.leader_epoch)
+        return part if can_be and is_of_this_epoch and part.error_code == ErrorCode.NONE else None
 
     def _on_vote_response(self, event: PeerMessage) -> None:
         part, replica = self._believe(event), self._replica

@@ -35,6 +35,7 @@ from odradek.kernel.wire.messages.api_55_describe_quorum import ResponsePartitio
 from odradek.kernel.wire.messages.api_55_describe_quorum import ResponseTopicData as DescribedTopic
 
 from .standing import NOBODY
+from .voters import ReplicaKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     from .leadership import Leadership, Progress
     from .standing import Standing
-    from .voters import ReplicaKey
 
 
 class _Api(NamedTuple):
@@ -186,12 +186,10 @@ def _described(key: ReplicaKey, known: Progress) -> ReplicaState:
 def successor_place(request: EndPartition, me: ReplicaKey) -> tuple[int, int]:
     """Return this replica's place among the successors that a leader names, and how many there are."""
     if request.preferred_candidates:
-        named = [(each.candidate_id, each.candidate_directory_id) for each in request.preferred_candidates]
-        places = [place for place, each in enumerate(named) if me.may_be(type(me)(*each))]
+        named = [ReplicaKey(each.candidate_id, each.candidate_directory_id) for each in request.preferred_candidates]
     else:
-        named = [(each, me.directory_id) for each in request.preferred_successors]
-        places = [place for place, (broker_id, _) in enumerate(named) if broker_id == me.broker_id]
-    return places[0] if places else len(named), len(named)
+        named = [ReplicaKey(broker_id) for broker_id in request.preferred_successors]
+    return next((place for place, key in enumerate(named) if key.means(me)), len(named)), len(named)
 
 
 def is_from_nobody(replica_id: int) -> bool:

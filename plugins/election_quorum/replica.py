@@ -54,6 +54,7 @@ ROLES: Final = {
 }
 """What a broker is told; in every other state its replica follows somebody, or waits for somebody to follow."""
 STANDING_STATES: Final = frozenset({State.PROSPECTIVE, State.CANDIDATE})
+WAITING_STATES: Final = frozenset({State.UNATTACHED, State.VOTED})
 
 
 class Replica:
@@ -105,7 +106,7 @@ class Replica:
         if self.is_voter:
             return True
         is_committed = self.voters.offset < self.high_watermark
-        return not is_committed and any(key.may_be(self.me) for key in self.voters.former)
+        return not is_committed and any(key.means(self.me) for key in self.voters.former)
 
     def last_record(self) -> messages.LastRecord:
         """Return where the log ends; one without epochs counts as one of epoch 0, as Kafka has it."""

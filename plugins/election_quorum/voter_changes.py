@@ -104,7 +104,7 @@ def decide(request: VoterChange, situation: Situation) -> KRaftVoters | Refusal:
     if isinstance(request, AddRaftVoterRequest):
         return _with_new(request, replica, voters.record, situation)
     known = voters.find(replica.broker_id)
-    if known is None or not known.may_be(replica):
+    if known is None or not known.means(replica):
         return Refusal(ErrorCode.VOTER_NOT_FOUND, f"{replica} is none of the voters {voters}")
     if isinstance(request, RemoveRaftVoterRequest):
         if len(voters) == 1:

@@ -28,11 +28,9 @@ class ReplicaKey(NamedTuple):
     broker_id: int
     directory_id: uuid.UUID = ZERO_ID
 
-    def may_be(self, other: ReplicaKey) -> bool:
-        """Return whether both are one replica as far as is known."""
-        if self.broker_id != other.broker_id:
-            return False
-        return self.directory_id == other.directory_id or ZERO_ID in (self.directory_id, other.directory_id)
+    def means(self, replica: ReplicaKey) -> bool:
+        """Return whether this names a replica; a name without a directory means any of the broker's."""
+        return self.broker_id == replica.broker_id and self.directory_id in (ZERO_ID, replica.directory_id)
 
     def __str__(self) -> str:
         return f"{self.broker_id}" if self.directory_id == ZERO_ID else f"{self.broker_id}-{id_text(self.directory_id)}"
@@ -75,11 +73,11 @@ class Voters:
 
     def has(self, replica: ReplicaKey) -> bool:
         """Return whether a replica votes."""
-        return any(key.may_be(replica) for key in self.keys)
+        return any(key.means(replica) for key in self.keys)
 
     def others(self, replica: ReplicaKey) -> tuple[ReplicaKey, ...]:
         """Return all voters but this replica; another directory of its broker is another voter."""
-        return tuple(key for key in self.keys if not key.may_be(replica))
+        return tuple(key for key in self.keys if not key.means(replica))
 
     def __len__(self) -> int:
         return len(self.keys)

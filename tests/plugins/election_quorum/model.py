@@ -47,7 +47,8 @@ class Model:
         count = self.source.choice((2, 3, 3, 3, 4, 5))
         voters = tuple(range(1, count + 1))
         everybody = (*voters, *range(count + 1, count + 1 + self.source.randrange(3) * self.has_records))
-        founding = voters_of(*voters) if self.has_records else voters
+        self.founding = voters_of(*voters)
+        founding = self.founding if self.has_records else voters
         self.under_way: list[Sent] = []
         self.nodes = {
             each: Node(
@@ -58,6 +59,7 @@ class Model:
             )
             for each in everybody
         }
+        self.wipes = 1 if self.has_records and count > 2 and self.source.random() < 0.25 else 0
         self.deaths = self.source.choice((0.0, 0.01, 0.04))
         self.now_ms = 0
         self.cut: set[tuple[int, int]] = set()
@@ -93,7 +95,7 @@ class Model:
             (self.join_up, 2),
             (self.refuse, 2),
             (self.give_up, 1),
-            (self.change_voters, 2),
+            (self.wipe if self.wipes else self.change_voters, 6),
         ]
         does = [action for action, _ in actions]
         weights = [weight * self.source.choice((0, 1, 1, 3)) for _, weight in actions[4:]]
@@ -215,6 +217,16 @@ class Model:
             else:
                 leader.election.step(PeerMessage(-1, AddRaftVoterRequest(timeout_ms=MINUTE_MS, **who)))
             self.settle(leader)
+
+    def wipe(self) -> None:
+        """Replace a voter's disk, once in a run, and begin its process anew."""
+        if self.wipes and self.committed:
+            self.wipes -= 1
+            node = self.nodes[self.source.choice([voter.voter_id for voter in self.founding.voters])]
+            node.wipe(life=1)
+            node.start()
+            node.clock_ms = self.now_ms
+            self.settle(node)
 
     # -- oracles -------------------------------------------------------------------------------------------------------
 

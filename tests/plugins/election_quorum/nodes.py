@@ -155,6 +155,11 @@ class Node:
         """End it: what is not on the disk is gone."""
         self.is_alive = False
 
+    def wipe(self, life: int) -> None:
+        """Replace its disk: it is empty, and another directory, and nobody founds anything on it."""
+        self.log, self.flushed, self.hard_state = [], 0, None
+        self.directory_id, self.founding = directory_of(self.broker_id, life), KRaftVoters(voters=[])
+
     def _tell_voters(self) -> None:
         """Tell the election who votes, as the log has it, or the founding."""
         if isinstance(self.founding, KRaftVoters):

@@ -78,13 +78,13 @@ class Script:
     def observer(self, words: list[str]) -> None:
         self.nodes |= {int(word): self._node(int(word), founding=KRaftVoters(voters=[])) for word in words}
 
-    def _node(self, broker_id: int, *, life: int = 0, founding: KRaftVoters | None = None) -> Node:
+    def _node(self, broker_id: int, *, founding: KRaftVoters | None = None) -> Node:
         return Node(
             broker_id,
             self.founding if founding is None else founding,
             self._sent,
             source=Even(),
-            directory_id=directory_of(broker_id, life) if isinstance(self.founding, KRaftVoters) else None,
+            directory_id=directory_of(broker_id) if isinstance(self.founding, KRaftVoters) else None,
         )
 
     def log(self, words: list[str]) -> None:
@@ -114,8 +114,7 @@ class Script:
 
     def wipe(self, words: list[str]) -> None:
         self.lives += 1
-        broker_id = int(words[0])
-        self.nodes[broker_id] = self._node(broker_id, life=self.lives, founding=KRaftVoters(voters=[]))
+        self.nodes[int(words[0])].wipe(self.lives)
 
     def time(self, words: list[str]) -> None:
         for node in self._named(words[1:]) or list(self.nodes.values()):
