@@ -35,6 +35,7 @@ from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.threads import Workers
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica, TopicSettings
@@ -113,6 +114,7 @@ class House:
             producer_id_expiration_ms=86_400_000,
             known_directory=lambda _topic_id, _index: ZERO_ID,
             broker=lambda _broker_id: None,
+            workers=Workers(SystemThreads(), 1),
         )
         self.lifecycle = ReplicaLifecycle(
             self.replicas, opener, on_leader_changed=lambda partition, leader_id, leader_epoch: None

@@ -14,6 +14,7 @@ from ..contracts.storage import StorageEngine
 from ..contracts.storage_context import StorageContext
 from ..controller.directory_changes import directory_of
 from ..errors import ConfigError, OdradekError
+from ..machine.threads import Workers
 from ..machine.throttle import Throttle
 from ..partitions.directory_reports import DirectoryReports
 from ..partitions.flush_service import FlushService
@@ -151,6 +152,7 @@ class LogParts:
             producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
             known_directory=self._known_directory,
             broker=self._published.broker,
+            workers=Workers(machine.threads, 1),
             ask_isr=events.ask_isr,
         )
         return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)

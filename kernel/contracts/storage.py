@@ -362,6 +362,10 @@ class StorageEngine(Protocol):
         A log that was begun need not be on a disk before its first `write_pending`, small file or `truncate_fully`.
         An engine that makes logs so late tells how many there are by an attribute `unmade_logs_count`.
 
+        Recovery may read much. An engine that has `begin_opening(partition, config)`, which returns a `DiskWork` or
+        None, does that on a thread for logs that are opened while the broker serves; `open_log` follows in the step
+        in which it has finished, and is brief.
+
         Recovery cuts a log before the first batch that is not sound, as Kafka does. An owner who cannot spare a record
         gives `known_end`: then only what a crash tears off is cut, which is the end, and nothing that was flushed.
 

@@ -84,7 +84,9 @@ class FullDisks:
         if not self._is_wanted(topic, replica):
             return None
         try:
-            fresh = await self._opener.open_again(replica, topic.plan)
+            fresh = await self._opener.open_again(replica, topic.plan, lambda: self._is_wanted(topic, replica))
+            if fresh is None:
+                return None
             if not self._is_wanted(topic, replica):
                 discard(fresh)
                 return None

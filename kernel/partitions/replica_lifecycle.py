@@ -276,7 +276,9 @@ class ReplicaLifecycle:
         failure: Exception | None = None
         with failed_logs.opening(partition):
             try:
-                replica = await self._opener.open_in_slices(partition, plan)
+                replica = await self._opener.open_beside(
+                    partition, plan, lambda: failed_logs.state(partition) is not None
+                )
             except Exception as error:
                 failure = error
         state = failed_logs.state(partition)
@@ -284,7 +286,7 @@ class ReplicaLifecycle:
             if replica is not None:
                 discard(replica)
         elif replica is None:
-            assert failure is not None
+            assert failure is not None, "it was wanted all the time"
             failed_logs.note(partition, state, failure)
         else:
             self._put(topic, replica)

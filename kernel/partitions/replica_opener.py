@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TieredLog
     from ..machine.clock import Clock
+    from ..machine.threads import Workers
     from ..types import TopicIdPartition, TopicPartition
     from .tiers import Tiers
     from .topic_plan import TopicPlan
@@ -96,6 +97,7 @@ class ReplicaOpener:
         random: For elections.
         producer_id_expiration_ms: `producer.id.expiration.ms`, of replicas opened from now on.
         broker: Returns a broker as the metadata knows it now, for elections.
+        workers: The threads that recover logs while others are served.
         ask_isr: Brings a replica's change of its in-sync set before the controller.
         known_directory: Returns the log directory that the metadata has for this broker's replica of (topic id, index).
         is_starting: Whether what is opened was there before the start: none of it begins.
@@ -114,6 +116,7 @@ class ReplicaOpener:
     producer_id_expiration_ms: int
     known_directory: Callable[[UUID, int], UUID]
     broker: Callable[[int], KnownBroker | None]
+    workers: Workers
     ask_isr: Callable[[Replica, IsrChange], None] | None = None
     is_starting: bool = attrs.field(default=True, init=False)
     started: dict[str, StartedStorage] = attrs.field(factory=dict, init=False)
@@ -141,36 +144,56 @@ class ReplicaOpener:
 
     def open_in_steps(self, partition: TopicIdPartition, plan: TopicPlan) -> Generator[None, None, Replica]:
         """Open a replica as `open` does; yield while its producers are read from its log, as of many batches."""
-        engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
-        factory = choose_offer(self.elections, plan.election, "election", "odradek.election")
-        opened = engine.open_log(partition, plan.log_config, log_dir=self._directory(partition, plan.storage))
-        check_made(opened, PartitionLog, f"a log of storage {plan.storage!r}", engine)
+        opened, factory = self._open_log(partition, plan)
         try:
+            if _is_to_be_flushed(opened, plan):
+                opened.flush()
             return (yield from self._replica_over(opened, self.tiers.wrap(opened, plan.tier), factory, plan))
         except (Exception, GeneratorExit):
             with suppress(StorageError):
                 opened.close()
             raise
 
-    async def open_in_slices(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica:
-        """Do what `open` does with others in between, but for the log, which is opened at once.
+    def _open_log(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[PartitionLog, ElectionFactory]:
+        engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
+        factory = choose_offer(self.elections, plan.election, "election", "odradek.election")
+        opened = engine.open_log(partition, plan.log_config, log_dir=self._directory(partition, plan.storage))
+        check_made(opened, PartitionLog, f"a log of storage {plan.storage!r}", engine)
+        return opened, factory
 
-        Cancelled: its log is closed.
+    async def open_beside(
+        self, partition: TopicIdPartition, plan: TopicPlan, is_wanted: Callable[[], bool]
+    ) -> Replica | None:
+        """Open a replica as `open` does while others are served: what reads much of its log is done on a thread.
+
+        Args:
+            partition: Whose.
+            plan: Its topic's.
+            is_wanted: Asked before the log is opened: it may be deleted while a thread recovers it.
+
+        Returns:
+            None when nobody wanted it any more. Cancelled: its log is closed.
         """
-        steps = self.open_in_steps(partition, plan)
+        begin = getattr(self.engines.get(plan.storage), "begin_opening", None)
+        work = begin(partition, plan.log_config) if begin is not None else None
+        if work is not None:
+            await self.workers.do(work)
+            if not is_wanted():
+                return None
+        opened, factory = self._open_log(partition, plan)
         try:
-            try:
-                next(steps)  # before anybody could delete what is to be opened
-            except StopIteration as end:
-                return cast("Replica", end.value)
-            return await run_in_slices(steps)
-        finally:
-            steps.close()
+            if _is_to_be_flushed(opened, plan):
+                await self.workers.do(opened.begin_flush())
+            return await run_in_slices(self._replica_over(opened, self.tiers.wrap(opened, plan.tier), factory, plan))
+        except BaseException:
+            with suppress(StorageError):
+                opened.close()
+            raise
 
-    async def open_again(self, replica: Replica, plan: TopicPlan) -> Replica:
-        """Open a replica once more beside the one that went offline, as `open_in_slices` does."""
+    async def open_again(self, replica: Replica, plan: TopicPlan, is_wanted: Callable[[], bool]) -> Replica | None:
+        """Open a replica once more beside the one that went offline, as `open_beside` does."""
         self.kept_high_watermarks[replica.partition] = replica.high_watermark
-        return await self.open_in_slices(replica.partition, plan)
+        return await self.open_beside(replica.partition, plan, is_wanted)
 
     def _directory(self, partition: TopicIdPartition, storage: str) -> str | None:
         """Return where a log goes that is not on the disk: where the metadata has it, whether it ever was there or not.
@@ -244,8 +267,6 @@ class ReplicaOpener:
     ) -> Generator[None, None, Replica]:
         log = opened if tiered_log is None else tiered_log
         partition = log.partition
-        if log.recovery_point < log.log_end_offset and plan.log_config.wants_flushes:
-            log.flush()  # what a crash left in the page cache is shown only once it is safe
         producers = ProducerStateTable(self.producer_id_expiration_ms)
         yield from recover_in_steps(log, producers, self.clock.now_ms())
         high_watermark = self.kept_high_watermarks.get(partition, log.log_start_offset)
@@ -275,6 +296,11 @@ class ReplicaOpener:
             stages=self.make_stages(partition, plan),
             ask_isr=self.ask_isr,
         )
+
+
+def _is_to_be_flushed(opened: PartitionLog, plan: TopicPlan) -> bool:
+    """Return whether what a crash left in the page cache may be shown only once it is safe."""
+    return opened.recovery_point < opened.log_end_offset and plan.log_config.wants_flushes
 
 
 def discard(replica: Replica) -> None:

@@ -12,6 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
 from odradek.kernel.api import (
     NO_ROOM,
     ZERO_ID,
@@ -38,7 +40,7 @@ from .log import SegmentLog
 from .log_dir import OPENING_BYTES, find_logs
 from .log_dirs import LogDirs
 from .moving import Copies, CopyPlan, MoveWork
-from .recovery import KnownState, begin_directory, open_directory
+from .opening import Openings, known_state, open_in_reserve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
     from .engine_work import CheckpointWork
     from .log_dir import LogDir
+    from .opening import OpeningWork
     from .recovery import OpenedLog
 
 _logger: Final = logging.getLogger(__name__)
@@ -75,6 +78,7 @@ class SegmentEngine:
         self._renamed_in: set[Path] = set()
         self._spared: set[TopicPartition] = set()
         self._copies = Copies(self._files, context.new_id, self._discard)
+        self._openings = Openings(self._files, self._discard, self._dirs.set_offline)
 
     @property
     def cluster_id(self) -> str:
@@ -128,6 +132,7 @@ class SegmentEngine:
 
     def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.close`. A log that cannot be closed costs its directory the mark of a clean shutdown."""
+        self._openings.forget_all()
         unclean = self._close_logs()
         self._forget_unchecked()
         unclean |= self._checkpoints.write(high_watermarks)
@@ -160,6 +165,7 @@ class SegmentEngine:
 
     def abandon(self) -> None:
         """Let go of everything as a crash of the process would: nothing is flushed, closed or marked; for tests."""
+        self._openings.forget_all()
         for log in self._logs.values():
             log.set_offline("the engine was abandoned")
             log.release()
@@ -197,8 +203,10 @@ class SegmentEngine:
             self._check_topic_id(home, partition)
             if previous is not None:
                 previous.release()
-            if key in self._unmade and known_end is None:
-                opened = self._begin_directory(home, key)
+            if (found := self._openings.take(key, home, previous)) is not None:
+                opened = found
+            elif key in self._unmade and known_end is None:
+                opened = self._openings.begin_new(key, home, self._context.now_ms())
             else:
                 opened = self._opened(home, partition, config, previous, known_end)
             log = SegmentLog(partition, opened, config, self._context, owner=self)
@@ -220,15 +228,6 @@ class SegmentEngine:
             self._adopted.discard(key)
         return log
 
-    def _begin_directory(self, home: LogDir, key: TopicPartition) -> OpenedLog:
-        return begin_directory(
-            self._files,
-            home.path / str(key),
-            self._discard,
-            start_offset=home.log_start_offsets.get(key, 0),
-            now_ms=self._context.now_ms(),
-        )
-
     def _opened(
         self,
         home: LogDir,
@@ -238,36 +237,38 @@ class SegmentEngine:
         known_end: KnownEnd | None,
     ) -> OpenedLog:
         key = partition.topic_partition
-        path = home.path / str(key)
         is_new = key in self._unmade
         if is_new:
             self.make_directory(partition)
-        if previous is not None:
-            home.recovery_points[key] = previous.recovery_point
-            home.log_start_offsets[key] = previous.log_start_offset
         if known_end is not None:
             self._spared.add(key)
-        known = KnownState(
-            is_clean=is_new or (home.is_clean if previous is None else previous.is_closed),
-            recovery_point=0 if is_new else home.recovery_points.get(key),
-            log_start_offset=home.log_start_offsets.get(key, 0),
-            may_have_gaps=key in self._adopted,
-            clean_end=home.clean_ends.get(key, 0),
-            known_end=None if known_end is None or is_new else known_end(path),
-        )
+        path = home.path / str(key)
+        known = known_state(home, key, previous, may_have_gaps=key in self._adopted)
+        if is_new:
+            known = attrs.evolve(known, is_clean=True, recovery_point=0)
+        elif known_end is not None:
+            known = attrs.evolve(known, known_end=known_end(path))
         left_bytes = 0 if key in self._spared else OPENING_BYTES
-        return self._open_directory(home, path, config, known, left_bytes=left_bytes)
+        return open_in_reserve(self._files, home, path, config, self._discard, known, left_bytes=left_bytes)
 
-    def _open_directory(
-        self, home: LogDir, path: Path, config: LogConfig, known: KnownState, *, left_bytes: int
-    ) -> OpenedLog:
-        """Open a log's directory; where there is no room for that, in the reserve, down to `left_bytes` of it."""
-        while True:
-            try:
-                return open_directory(self._files, path, config, self._discard, known)
-            except OSError as exc:
-                if exc.errno not in NO_ROOM or not home.spend_reserve(left_bytes):
-                    raise
+    def begin_opening(self, partition: TopicIdPartition, config: LogConfig) -> OpeningWork | None:
+        """See `StorageEngine.open_log`; None for a log that is not on the disk, or cannot be opened."""
+        key = partition.topic_partition
+        home, previous = self._homes.get(key), self._logs.get(key)
+        if (
+            home is None
+            or home.error
+            or key in self._unmade
+            or home.topic_ids[key] not in (ZERO_ID, partition.topic_id)
+        ):
+            return None
+        if previous is not None and not previous.is_offline:
+            return None
+        if previous is not None:
+            previous.release()
+        return self._openings.begin(
+            key, home, previous, config, known_state(home, key, previous, may_have_gaps=key in self._adopted)
+        )
 
     def make_room(self, partition: TopicIdPartition, error: OSError) -> bool:
         """See `LogOwner.make_room`: only a log that must not lose a record may have the reserve."""
@@ -334,6 +335,7 @@ class SegmentEngine:
         if home is None or home.topic_ids[key] not in (ZERO_ID, partition.topic_id):
             return
         log = self._logs.pop(key, None)
+        self._openings.forget(key)
         delay_ms = _DELETE_DELAY_MS
         if log is not None:
             delay_ms = log.config.file_delete_delay_ms

@@ -12,6 +12,8 @@ from odradek.kernel.contracts.election import IsrChange, KnownBroker
 from odradek.kernel.contracts.storage import StorageEngine
 from odradek.kernel.contracts.tiering import Tier
 from odradek.kernel.machine.clock import Clock
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.threads import Workers
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
 from odradek.kernel.partitions.replica_opener import ReplicaOpener
@@ -75,6 +77,7 @@ def make_replicas(
         producer_id_expiration_ms=producer_id_expiration_ms,
         known_directory=lambda _topic_id, _index: ZERO_ID,
         broker=broker,
+        workers=Workers(SystemThreads(), 1),
         ask_isr=ask_isr,
     )
     return LocalReplicas(
