@@ -75,6 +75,7 @@ def _record_handlers(parts: BrokerParts) -> dict[int, Given]:
             "max_bytes": parts.options.config.get_int("fetch.max.bytes"),
             "broker": published.broker,
             "leaders": requests.produce.leaders,
+            "quota": parts.events.replication.leader_quota if parts.events.replication is not None else None,
         },
         2: {
             "replicas": replicas,

@@ -87,7 +87,7 @@ class BrokerParts:
             return None
         from ..replication.replication import Replication  # a broker alone does not pay for it
 
-        return Replication(
+        replication = Replication(
             self.options.config.node_id,
             self.machine,
             replicas=self.logs.replicas,
@@ -98,6 +98,8 @@ class BrokerParts:
             broker_epoch=lambda: metadata.calls.broker_epoch,
             config=lambda: published.config,
         )
+        metadata.follower.config_listeners.append(lambda _config: replication.fetchers.settings_altered())
+        return replication
 
     def _make_listener(self) -> ControllerListener | None:
         if not self.metadata.roles.serves_controller:

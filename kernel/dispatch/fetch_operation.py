@@ -30,6 +30,7 @@ from ..wire.messages.api_01_fetch import AbortedTransaction, EpochEndOffset, Par
 from ..wire.records import records_size
 from .broker_nodes import NO_NODE
 from .fetch_session import UNKNOWN_ERRORS
+from .fetch_throttling import is_throttled
 from .request_operation import RequestOperation
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ..contracts.api_handler import RequestContext
     from ..partitions.replica import Replica
     from ..partitions.replicas import Replicas
+    from ..replication.throttling import ReplicationQuota
     from .fetch_session import FetchContext
     from .fetch_target import FetchTarget
     from .replica_selection import Selection
@@ -64,6 +66,7 @@ class FetchLimits:
         broker_epoch: Of the follower's registration, as it says; -1 when it does not.
         is_stale: Whether that is of an earlier process of the follower: it gets nothing.
         selection: Says which replica the consumer is to read from; None: from the leader, or from whom it asked.
+        quota: How much followers that are throttled may have; None of a consumer.
     """
 
     max_bytes: int
@@ -76,6 +79,7 @@ class FetchLimits:
     broker_epoch: int = NO_BROKER_EPOCH
     is_stale: bool = False
     selection: Selection | None = None
+    quota: ReplicationQuota | None = None
 
 
 @attrs.define
@@ -236,6 +240,8 @@ def _read_one(
         limits.selection is not None and _is_sent_on(replica, limits.selection, answer)
     ):
         result.is_final = True
+        return
+    if limits.quota is not None and is_throttled(replica, limits.quota, limits.replica_id):
         return
     max_bytes = max(0, min(target.max_bytes, limits.max_bytes - result.size_bytes))
     read = replica.read(

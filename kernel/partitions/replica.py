@@ -61,10 +61,14 @@ class TopicSettings:
     Attributes:
         rules: What a produced batch must fulfil.
         min_insync_replicas: For acks=all.
+        throttled_leaders: Of which partitions leaders give followers no more than a rate; `partition:broker`, or `*`.
+        throttled_followers: Which replicas take no more than a rate.
     """
 
     rules: ValidationRules
     min_insync_replicas: int
+    throttled_leaders: tuple[str, ...] = ()
+    throttled_followers: tuple[str, ...] = ()
 
 
 @frozen

@@ -93,6 +93,8 @@ def plan_topic(
                 ),
             ),
             min_insync_replicas=config.min_insync_replicas,
+            throttled_leaders=config.leader_replication_throttled_replicas,
+            throttled_followers=config.follower_replication_throttled_replicas,
         ),
         values=config.extra,
         cleanup=config.cleanup_settings(),

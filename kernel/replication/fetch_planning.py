@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ..peers.fetch_session_handler import Wish
 from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from .throttling import names_replica
 
 if TYPE_CHECKING:
     import uuid
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from ..types import TopicPartition
     from ..wire.messages.api_01_fetch import ForgottenTopic
     from .settings import FetcherSettings
+
+
+THROTTLED_MS: Final = 100
+"""How soon a throttled replica is looked at again."""
 
 
 def fetcher_number(partition: TopicPartition, fetchers_count: int) -> int:
@@ -31,16 +36,26 @@ class Followed:
 
     Attributes:
         replica: This broker's.
+        broker_id: This broker.
         failures_count: How often in a row it could not be fetched.
         due_ms: Before that time it is not asked for.
         is_beginning: Whether its log is to begin at the remote store's part: it is not asked for meanwhile.
+        is_in_sync: Whether it had all that was committed when it was asked for last: then it is never throttled.
     """
 
     replica: Replica
+    broker_id: int
     failures_count: int = 0
     due_ms: int = 0
     is_beginning: bool = False
+    is_in_sync: bool = False
     _wish: Wish | None = attrs.field(default=None, init=False)
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether its topic's `follower.replication.throttled.replicas` names it."""
+        replica = self.replica
+        return names_replica(replica.settings.throttled_followers, replica.partition.partition, self.broker_id)
 
     def wish(self, bytes_max: int) -> Wish:
         """Return what is to be asked for it now; the same object as long as nothing has changed."""
@@ -80,17 +95,27 @@ class Followed:
 
 
 def wanted_now(
-    followed: Mapping[TopicPartition, Followed], now_ms: int, bytes_max: int
+    followed: Mapping[TopicPartition, Followed], now_ms: int, bytes_max: int, *, is_throttling: bool = False
 ) -> tuple[dict[TopicPartition, Wish], int | None]:
-    """Return what is to be asked for now, and when the first of the others is due (None when none is)."""
+    """Return what is to be asked for now, and when the first of the others is due (None when none is).
+
+    Args:
+        followed: All that is followed.
+        now_ms: The monotonic clock.
+        bytes_max: How much of one partition an answer brings.
+        is_throttling: Whether replicas that are throttled, and behind, have to wait.
+    """
     wanted: dict[TopicPartition, Wish] = {}
     next_due_ms: int | None = None
     for partition, each in followed.items():
         replica = each.replica
         if replica.offline_reason is not None or replica.is_leader or each.is_beginning:
             continue
-        if each.due_ms > now_ms:
-            next_due_ms = each.due_ms if next_due_ms is None else min(next_due_ms, each.due_ms)
+        due_ms = each.due_ms
+        if is_throttling and not each.is_in_sync and each.is_throttled:
+            due_ms = max(due_ms, now_ms + THROTTLED_MS)
+        if due_ms > now_ms:
+            next_due_ms = due_ms if next_due_ms is None else min(next_due_ms, due_ms)
         else:
             wanted[partition] = each.wish(bytes_max)
     return wanted, next_due_ms

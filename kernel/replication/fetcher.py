@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ..wire.message import Message
     from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
     from .settings import FetcherSettings
+    from .throttling import ReplicationQuota
     from .tier_starts import TierStarts
 
 log = logging.getLogger(__name__)
@@ -91,6 +92,7 @@ class FetcherParts:
         clock: Both clocks.
         threads: Flush what a topic wants flushed.
         tier_starts: Have logs begin at the remote store's part.
+        quota: How much is taken for replicas that are throttled.
     """
 
     brokers: BrokerRequests
@@ -103,6 +105,7 @@ class FetcherParts:
     clock: Clock
     threads: Threads
     tier_starts: TierStarts
+    quota: ReplicationQuota
 
 
 class _Told(NamedTuple):
@@ -146,7 +149,7 @@ class Fetcher:
 
     def follow(self, replica: Replica) -> None:
         """Ask for a partition from now on, at once: a long poll under way is given up."""
-        self.followed[replica.topic_partition] = Followed(replica)
+        self.followed[replica.topic_partition] = Followed(replica, self._parts.state().replica_id)
         self._wake.set()
         if self._poll is not None and self._session.is_incremental:
             self._poll.cancel()
@@ -166,7 +169,9 @@ class Fetcher:
         parts, settings = self._parts, self._parts.settings()
         self._wake = trio.Event()
         now_ms = parts.clock.monotonic_ms()
-        wanted, next_due_ms = wanted_now(self.followed, now_ms, settings.partition_bytes_max)
+        wanted, next_due_ms = wanted_now(
+            self.followed, now_ms, settings.partition_bytes_max, is_throttling=parts.quota.is_exceeded()
+        )
         if len(wanted) < len(self.followed):
             self._forget_gone()
         if not wanted:
@@ -239,9 +244,10 @@ class Fetcher:
             outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms())
             if outcome.taken is Taken.APPENDED:
                 followed.failures_count = 0
-                self._note_lag(followed.replica, answer.high_watermark)
+                self._note_lag(followed, answer.high_watermark)
                 told.append(_Told(followed.replica, followed.replica.leader_epoch, answer))
                 if len(records):
+                    self._note_bytes(followed, len(records))
                     firsts_count += not followed.replica.appended_offset
                     self._parts.writes.stage(followed.replica)
                     staged.append(followed.replica)
@@ -290,8 +296,14 @@ class Fetcher:
         await rebuild_after_cut(self._parts.lifecycle, replica, self._parts.clock.now_ms())
         await take_turn()
 
-    def _note_lag(self, replica: Replica, high_watermark: int) -> None:
+    def _note_bytes(self, followed: Followed, size_bytes: int) -> None:
+        if self._parts.quota.is_set and followed.is_throttled:
+            self._parts.quota.record(size_bytes)
+
+    def _note_lag(self, followed: Followed, high_watermark: int) -> None:
+        replica = followed.replica
         lag = high_watermark - replica.log.log_end_offset
+        followed.is_in_sync = lag <= 0
         if lag > 0:
             self.lags[replica.topic_partition] = lag
         elif self.lags:

@@ -36,6 +36,7 @@ class Fetchers:
         self._broker_id = broker_id
         self._parts = parts
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._count = parts.settings().fetchers_count
         self._send, self._receive = trio.open_memory_channel[Fetcher](float("inf"))
 
     def __repr__(self) -> str:
@@ -54,13 +55,24 @@ class Fetchers:
         replica = self._parts.replicas.find(where.topic, where.partition)
         if replica is None or replica.is_leader or replica.leader_id in (NO_LEADER, self._broker_id):
             return
-        number = fetcher_number(where, self._parts.settings().fetchers_count)
+        number = fetcher_number(where, self._count)
         key = (replica.leader_id, number)
         new_fetcher = self._fetchers.get(key)
         if new_fetcher is None:
             new_fetcher = self._fetchers[key] = Fetcher(*key, self._parts)
             self._send.send_nowait(new_fetcher)
         new_fetcher.follow(replica)
+
+    def settings_altered(self) -> None:
+        """Take another `num.replica.fetchers`: each partition goes to the fetcher that it is with from now on."""
+        count = self._parts.settings().fetchers_count
+        if count == self._count:
+            return
+        self._count = count
+        log.info("each leader is asked by %d fetchers from now on", count)
+        for fetcher in list(self._fetchers.values()):
+            for followed in list(fetcher.followed.values()):
+                self.leader_changed(followed.replica.partition)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Have a task for each fetcher that follows something, until cancelled."""

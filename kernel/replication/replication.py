@@ -11,6 +11,7 @@ from .fetchers import Fetchers
 from .in_sync_checks import InSyncChecks
 from .isr_reports import IsrReports
 from .settings import FetcherSettings
+from .throttling import FOLLOWER_RATE_KEY, LEADER_RATE_KEY, ReplicationQuota
 from .tier_starts import TierStarts
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Replication:
         fetchers: Of the partitions that other brokers lead.
         tier_starts: Of those of them whose leader has what they lack in the remote store alone.
         reports: What elections ask of in-sync sets.
+        leader_quota: How much followers that are throttled may have of what this broker leads.
     """
 
     def __init__(
@@ -84,8 +86,10 @@ class Replication:
                 clock=machine.clock,
                 threads=machine.threads,
                 tier_starts=self.tier_starts,
+                quota=ReplicationQuota.of(config, FOLLOWER_RATE_KEY, machine.clock),
             ),
         )
+        self.leader_quota = ReplicationQuota.of(config, LEADER_RATE_KEY, machine.clock)
         self.reports = IsrReports(
             calls,
             replicas,

@@ -156,11 +156,11 @@ def test_a_client_is_told_by_the_log_that_a_setting_has_no_effect(tmp_path: Path
             create(client, "t")
             assert alter(client, TOPIC, "t", "leader.replication.throttled.replicas", "0:1") == ErrorCode.NONE
             assert alter(client, TOPIC, "t", "max.message.bytes", "1000") == ErrorCode.NONE
-            assert alter(client, BROKER, "", "follower.replication.throttled.rate", "1000") == ErrorCode.NONE
+            assert alter(client, BROKER, "", "background.threads", "12") == ErrorCode.NONE
         _, said = broker.terminate()
 
-    assert "topic t: leader.replication.throttled.replicas belongs to what of a cluster is not built yet" in said
-    assert "broker default: follower.replication.throttled.rate belongs to what of a cluster is not built yet" in said
+    assert "broker default: background.threads sizes thread pools of the JVM" in said
+    assert "leader.replication.throttled.replicas" not in said
     assert "max.message.bytes" not in said
 
 

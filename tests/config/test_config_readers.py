@@ -59,6 +59,16 @@ ACTS_OF_BROKER = {
     "replica.fetch.wait.max.ms": ("kernel/replication/settings.py", 'get_int("replica.fetch.wait.max.ms")'),
     "replica.lag.time.max.ms": ("plugins/election_isr/machine.py", "get_int(LAG_KEY)"),
     "replica.socket.timeout.ms": ("kernel/replication/settings.py", 'get_int("replica.socket.timeout.ms")'),
+    "leader.replication.throttled.rate": ("kernel/replication/throttling.py", '"leader.replication.throttled.rate"'),
+    "follower.replication.throttled.rate": (
+        "kernel/replication/throttling.py",
+        '"follower.replication.throttled.rate"',
+    ),
+    "replication.quota.window.num": ("kernel/replication/throttling.py", 'get_int("replication.quota.window.num")'),
+    "replication.quota.window.size.seconds": (
+        "kernel/replication/throttling.py",
+        'get_int("replication.quota.window.size.seconds")',
+    ),
     "follower.fetch.last.tiered.offset.enable": (
         "kernel/replication/settings.py",
         'get_bool("follower.fetch.last.tiered.offset.enable")',
@@ -288,6 +298,14 @@ ACTS_OF_BROKER = {
 }
 
 ACTS_OF_TOPIC = {
+    "follower.replication.throttled.replicas": (
+        "kernel/partitions/topic_plan.py",
+        "config.follower_replication_throttled_replicas",
+    ),
+    "leader.replication.throttled.replicas": (
+        "kernel/partitions/topic_plan.py",
+        "config.leader_replication_throttled_replicas",
+    ),
     "cleanup.policy": ("kernel/cleanup/log_states.py", "settings.cleanup_policy"),
     "compression.gzip.level": ("kernel/partitions/topic_plan.py", "config.compression_gzip_level"),
     "compression.lz4.level": ("kernel/partitions/topic_plan.py", "config.compression_lz4_level"),

@@ -136,18 +136,9 @@ def test_wrong_overrides_are_an_invalid_config(overrides: dict[str, str], what: 
 
 
 def test_keys_of_parts_that_are_not_built_are_warned_of() -> None:
-    names = [
-        "cleanup.policy",
-        "leader.replication.throttled.replicas",
-        "local.retention.ms",
-        "segment.bytes",
-        "unknown",
-    ]
-    assert list(broker().registry.without_effect(Scope.TOPIC, names)) == [
-        (
-            "leader.replication.throttled.replicas",
-            "leader.replication.throttled.replicas belongs to what of a cluster is not built yet; it has no effect",
-        ),
+    names = ["log.cleanup.policy", "quota.window.num", "log.segment.bytes", "unknown"]
+    assert list(broker().registry.without_effect(Scope.BROKER, names)) == [
+        ("quota.window.num", "quota.window.num belongs to quotas, which are not built yet; it has no effect"),
     ]
 
 

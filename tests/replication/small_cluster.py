@@ -45,6 +45,7 @@ from odradek.kernel.replication.fetchers import Fetchers
 from odradek.kernel.replication.in_sync_checks import InSyncChecks
 from odradek.kernel.replication.isr_reports import IsrReports
 from odradek.kernel.replication.settings import FetcherSettings
+from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota
 from odradek.kernel.replication.tier_starts import TierStarts
 from odradek.kernel.types import TopicIdPartition
 from odradek.kernel.wire.message import Message
@@ -104,6 +105,7 @@ class Node:
                 cold_wait_ms=lambda: 500,
                 broker=self.broker,
                 leaders=CurrentLeaders.configured(BrokerConfig(Registry.of()), self.replicas, MetadataImage),
+                quota=ReplicationQuota(lambda: cluster.leader_rate, self.clock),
             )
         )
         self.router.add(
@@ -122,6 +124,7 @@ class Node:
                 clock=self.clock,
                 threads=SystemThreads(),
                 tier_starts=TierStarts(self.lifecycle, SystemThreads(), self.clock),
+                quota=ReplicationQuota(lambda: cluster.follower_rate, self.clock),
             ),
         )
         self.reports = IsrReports(
@@ -232,6 +235,8 @@ class Cluster:
 
     def __init__(self, directory: Path, min_isr: int, log_config: LogConfig) -> None:
         self.settings = SETTINGS
+        self.leader_rate = self.follower_rate = NO_RATE
+        self.throttled: dict[str, tuple[str, ...]] = {}
         self.driven = DrivenController(brokers=3)
         self.cuts: set[frozenset[int]] = set()
         self.deaf: set[int] = set()
@@ -291,7 +296,7 @@ class Cluster:
             election="isr",
             stages=(),
             log_config=self._log_config,
-            settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=self.min_isr),
+            settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=self.min_isr, **self.throttled),
             values={},
         )
 

@@ -58,7 +58,7 @@ def test_a_follower_that_has_nothing_yet_gets_what_came_between_two_of_its_fetch
             client = MemoryClient(leader.router)
             state = ReplicaState(replica_id=2, replica_epoch=cluster.nodes[2].epoch)
             settings = attrs.evolve(SETTINGS, wait_ms_max=0)
-            wanted = {TopicPartition("t", 0): Followed(cluster.nodes[2].replica()).wish(1 << 20)}
+            wanted = {TopicPartition("t", 0): Followed(cluster.nodes[2].replica(), 2).wish(1 << 20)}
             first: Any = client.ask(fetch_request(settings, state, (0, 0), wanted, ()), 18)
             session_id = first.session_id
             idle: Any = client.ask(fetch_request(settings, state, (session_id, 1), {}, ()), 18)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from ..keys import ConfigKey, Row
 
 _PARTS: Final = {
-    "leader.replication.throttled.rate": Part.CLUSTER,
-    "follower.replication.throttled.rate": Part.CLUSTER,
+    "leader.replication.throttled.rate": Part.REPLICATION,
+    "follower.replication.throttled.rate": Part.REPLICATION,
     "replica.alter.log.dirs.io.max.bytes.per.second": Part.LOG,
 }
 _ROWS: Final[tuple[Row, ...]] = tuple(

@@ -26,6 +26,7 @@ from ..fetch_operation import (
     note_positions,
     read_targets,
 )
+from ..fetch_throttling import throttled_bytes
 from ..repeated_fetch import RepeatedFetches
 from ..wide_fetch import AT_ONCE_IN_SESSION_MAX, AT_ONCE_MAX, WideFetchOperation, read_in_slices
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ...machine.clock import Clock
     from ...partitions.replicas import Replicas
     from ...purgatory.purgatory import Purgatory
+    from ...replication.throttling import ReplicationQuota
     from ...wire.messages.api_01_fetch import FetchRequest
     from ..current_leaders import CurrentLeaders
     from ..fetch_session import FetchContext, FetchSessionCache
@@ -68,6 +70,7 @@ class FetchHandler:
         cold_wait_ms: Callable[[], int],
         broker: Callable[[int], KnownBroker | None],
         leaders: CurrentLeaders,
+        quota: ReplicationQuota | None = None,
     ) -> None:
         """Make the handler.
 
@@ -80,6 +83,7 @@ class FetchHandler:
             cold_wait_ms: `remote.fetch.max.wait.ms`: how long is waited for a remote store, whatever the client asks.
             broker: Returns a broker as it is known now: an earlier process of a follower gets nothing.
             leaders: Tells who leads what this broker does not, and which replica a consumer reads from.
+            quota: How much throttled followers may have; None where no other broker holds replicas.
         """
         self._replicas = replicas
         self._sessions = sessions
@@ -89,6 +93,7 @@ class FetchHandler:
         self._cold_wait_ms = cold_wait_ms
         self._broker = broker
         self._leaders = leaders
+        self._quota = quota
         self.repeats = RepeatedFetches()
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
@@ -130,7 +135,7 @@ class FetchHandler:
         else:
             for target in result.cold:
                 begin_cold_read(target, limits, _do_nothing)
-        return self._response(session, result, context)
+        return self._response(session, result, context, limits.quota)
 
     def _wait_ms(
         self, request: FetchRequest, limits: FetchLimits, targets: Sequence[FetchTarget], result: FetchResult
@@ -168,16 +173,18 @@ class FetchHandler:
         state = request.replica_state
         replica_id = state.replica_id if state is not None else request.replica_id
         max_bytes = min(request.max_bytes, self._max_bytes)
+        is_follower = replica_id > CONSUMER_REPLICA_ID
         return FetchLimits(
             max_bytes=max_bytes,
             min_bytes=min(request.min_bytes, max(max_bytes, 0)),
             isolation=isolation,
             replica_id=replica_id,
-            is_follower=replica_id > CONSUMER_REPLICA_ID,
+            is_follower=is_follower,
             version=context.api_version,
             now_ms=self._clock.monotonic_ms(),
             broker_epoch=state.replica_epoch if state is not None else NO_BROKER_EPOCH,
             selection=self._leaders.selection.of_consumer(request.rack_id, context.connection.listener_name),
+            quota=self._quota if is_follower else None,
         )
 
     def _note_follower(self, targets: Sequence[FetchTarget], limits: FetchLimits) -> None:
@@ -206,9 +213,10 @@ class FetchHandler:
         if not wait_ms:
             for target in result.cold:
                 begin_cold_read(target, limits, _do_nothing)
-            frame = repeated.frame(result, context.correlation_id) if repeated is not None else None
+            is_stamped = repeated is not None and limits.quota is None
+            frame = repeated.frame(result, context.correlation_id) if repeated is not None and is_stamped else None
             if frame is None:
-                return self._response(session, result, context)
+                return self._response(session, result, context, limits.quota)
             (target,) = targets
             self._count(target.topic, target.topic_id, result.size_bytes)
             context.reply_frame(frame)
@@ -220,14 +228,18 @@ class FetchHandler:
             session=session,
             limits=limits,
             found=result,
-            reply=lambda read: context.reply(self._response(session, read, context)),
+            reply=lambda read: context.reply(self._response(session, read, context, limits.quota)),
         )
         context.hold()  # what the connection repeats is read from the same targets
         self._purgatory.watch(operation, find_watched(self._replicas, targets, limits.version))
         operation.ask_for(result.cold)
         return PENDING
 
-    def _response(self, session: FetchContext, result: FetchResult, context: RequestContext) -> FetchResponse:
+    def _response(
+        self, session: FetchContext, result: FetchResult, context: RequestContext, quota: ReplicationQuota | None
+    ) -> FetchResponse:
+        if quota is not None and quota.is_set:
+            quota.record(throttled_bytes(session.targets, result.answers))
         response = session.build(result.answers)
         if result.is_final:
             self._leaders.tell_reader(response, context)

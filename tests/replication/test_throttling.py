@@ -1,0 +1,154 @@
+"""Replication throttles: who is named waits, who is in sync never does; fetchers that become more or fewer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota, names_replica
+
+from .small_cluster import Cluster, running
+from .test_replication import run
+
+RATE = 1000
+RECORDS = 60
+VALUE = b"v" * 500
+
+
+@pytest.mark.parametrize(
+    ("throttled", "is_named"),
+    [((), False), (("*",), True), (("0:1", "3:2"), True), (("3:1", "2:2"), False), (("",), False)],
+)
+def test_a_replica_is_named_by_partition_and_broker_or_with_all(throttled: tuple[str, ...], *, is_named: bool) -> None:
+    assert names_replica(throttled, 3, 2) is is_named
+
+
+def test_a_quota_is_an_average_over_the_last_windows() -> None:
+    clock = ManualClock(0)
+    quota = ReplicationQuota(lambda: RATE, clock, windows_count=11, window_ms=1000)
+    assert (quota.is_set, quota.is_exceeded()) == (True, False)
+
+    quota.record(10 * RATE)
+    assert not quota.is_exceeded(), "as much as ten windows allow"
+    quota.record(1)
+    assert quota.is_exceeded()
+
+    clock.advance(10_500)
+    assert not quota.is_exceeded()
+    quota.record(RATE)
+    clock.advance(500)
+    assert not quota.is_exceeded(), "what came first is forgotten with its window"
+
+
+def test_without_a_rate_nothing_is_counted_as_too_much() -> None:
+    quota = ReplicationQuota(lambda: NO_RATE, ManualClock(0))
+    quota.record(1 << 60)
+
+    assert (quota.is_set, quota.is_exceeded()) == (False, False)
+
+
+async def behind(cluster: Cluster) -> int:
+    """Have broker 3 out of sync, behind by some records; return the leader's end."""
+    cluster.settings = attrs.evolve(cluster.settings, partition_bytes_max=1000)
+    await cluster.acknowledged(cluster.leader.produce(b"first"))
+    await cluster.wait("it has the first", lambda: cluster.nodes[3].replica().log.log_end_offset == 1)
+    cluster.cut(3, 1, 2, 0)
+    cluster.deaf.add(3)
+    cluster.fence(3)
+    for _ in range(RECORDS):
+        await cluster.acknowledged(cluster.leader.produce(VALUE))
+    return cluster.leader.replica().log.log_end_offset
+
+
+def have_all(cluster: Cluster, end: int) -> bool:
+    return all(node.replica().log.log_end_offset == end for node in cluster.nodes.values())
+
+
+def throttle(cluster: Cluster, side: str, *replicas: str) -> None:
+    """Set a rate of one side, and name replicas; the metadata brings it."""
+    cluster.throttled = {f"throttled_{side}": replicas}
+    for node in cluster.nodes.values():
+        node.replica().settings = cluster.plan.settings
+
+
+@pytest.mark.parametrize(("side", "name"), [("leaders", "0:1"), ("leaders", "*"), ("followers", "0:3")])
+def test_a_replica_that_is_behind_is_brought_up_no_faster_than_it_may(tmp_path: Path, side: str, name: str) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            end = await behind(cluster)
+            throttle(cluster, side, name)
+            cluster.leader_rate = cluster.follower_rate = RATE
+            began = trio.current_time()
+            cluster.heal()
+            cluster.unfence(3)
+            await cluster.wait("it has all", lambda: cluster.nodes[3].replica().log.log_end_offset >= end, 300)
+            lasted_s = trio.current_time() - began
+
+            size_bytes = RECORDS * len(VALUE)
+            assert size_bytes / RATE - 15 <= lasted_s <= size_bytes / RATE * 1.6
+            await cluster.acknowledged(cluster.leader.produce(b"last"))
+
+    run(body)
+
+
+@pytest.mark.parametrize(("side", "name"), [("leaders", "0:2"), ("followers", "0:1"), ("followers", "1:3")])
+def test_other_replicas_are_not_throttled(tmp_path: Path, side: str, name: str) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            end = await behind(cluster)
+            throttle(cluster, side, name)
+            cluster.leader_rate = cluster.follower_rate = RATE
+            began = trio.current_time()
+            cluster.heal()
+            cluster.unfence(3)
+            await cluster.wait("it has all", lambda: cluster.nodes[3].replica().log.log_end_offset >= end, 300)
+
+            assert trio.current_time() - began < 5
+
+    run(body)
+
+
+def test_who_is_in_sync_is_never_throttled(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            await cluster.acknowledged(cluster.leader.produce(b"first"))
+            await cluster.wait("all are in sync", lambda: len(cluster.state.isr) == 3)
+            throttle(cluster, "leaders", "*")
+            cluster.throttled["throttled_followers"] = ("*",)
+            throttle_all = cluster.plan.settings
+            for node in cluster.nodes.values():
+                node.replica().settings = throttle_all
+            cluster.leader_rate = cluster.follower_rate = 1
+            began = trio.current_time()
+            for _ in range(RECORDS):
+                await cluster.acknowledged(cluster.leader.produce(VALUE))
+
+            assert trio.current_time() - began < 5
+            assert len(cluster.state.isr) == 3
+
+    run(body)
+
+
+def test_partitions_go_to_other_fetchers_when_their_number_changes(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            await cluster.acknowledged(cluster.leader.produce(b"first"))
+            for count in (4, 2, 1):
+                cluster.settings = attrs.evolve(cluster.settings, fetchers_count=count)
+                for node in cluster.nodes.values():
+                    node.fetchers.settings_altered()
+                end = cluster.leader.produce(b"more")
+                await cluster.acknowledged(end)
+                await cluster.wait(
+                    "all have it",
+                    lambda end=end: all(n.replica().log.log_end_offset == end for n in cluster.nodes.values()),
+                )
+                fetchers = [each for node in cluster.nodes.values() for each in node.fetchers._fetchers.values()]
+                assert sum(len(each.followed) for each in fetchers) == 2
+                assert all(each.number < count for each in fetchers if each.followed)
+
+    run(body)
