@@ -130,12 +130,29 @@ class PeerChannel:
             ConnectionFailedError: There is no connection in time, or it broke: the request may or may not be done.
             KafkaError: UNSUPPORTED_VERSION: the node does not know the request.
         """
+        connection = await self._reached(timeout_ms)
+        try:
+            return await connection.request(message, timeout_ms=timeout_ms)
+        except UnsupportedVersionError as error:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+
+    async def version_of(self, message: type[Message], *, timeout_ms: int) -> int:
+        """Return the newest version of an API that the node knows, too: of what goes to it in an envelope.
+
+        Raises:
+            ConnectionFailedError: There is no connection in time.
+            KafkaError: UNSUPPORTED_VERSION: there is none that both know.
+        """
+        connection = await self._reached(timeout_ms)
+        try:
+            return connection.version_of(message)
+        except UnsupportedVersionError as error:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+
+    async def _reached(self, timeout_ms: int) -> Connection:
         connection: Connection | None = None
         with trio.move_on_after(timeout_ms / 1000):
             connection = await self._connected()
         if connection is None:
             raise ConnectionFailedError(f"no connection for {self.name} within {timeout_ms} ms: {self._error}")
-        try:
-            return await connection.request(message, timeout_ms=timeout_ms)
-        except UnsupportedVersionError as error:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+        return connection

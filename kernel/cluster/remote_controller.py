@@ -1,8 +1,9 @@
 """Shell: how a broker asks the controller of another node: `ControllerCalls` over the wire.
 
-What clients asked this broker goes in an Envelope, what the broker asks for itself goes as it is. A request is asked
-again until its time is over while nobody who is the controller answers it; so it may be done twice, as in Kafka: a
-topic whose creation was answered to a connection that broke exists already.
+What clients asked this broker goes in an Envelope, in the newest version that the controller knows, too; what the
+broker asks for itself goes as it is. A request is asked again until its time is over while nobody who is the controller
+answers it; so it may be done twice, as in Kafka: a topic whose creation was answered to a connection that broke exists
+already.
 
 *Source:* KIP-590; Kafka's `NodeToControllerChannelManager`, `ForwardingManager`.
 """
@@ -16,7 +17,7 @@ import trio
 from .. import wire
 from ..errors import ErrorCode, KafkaError, error_code
 from ..peers.errors import ClientError
-from ..wire.errors import DecodeError
+from ..wire.errors import DecodeError, EncodeError
 from ..wire.headers import decode_response_header, encode_request
 from ..wire.messages.api_58_envelope import EnvelopeRequest
 from ..wire.messages.data_principal import DefaultPrincipalData
@@ -69,8 +70,11 @@ class RemoteController:
     async def _ask_once(self, request: Message, timeout_ms: int) -> Any:
         if request.__api_key__ in OF_BROKERS:
             return await self._channel.request(request, timeout_ms=timeout_ms)
-        version = wire.APIS[request.__api_key__].versions.highest
-        inner = encode_request(request, version, 0, self._client_id).join()[_SIZE_BYTES:]
+        version = await self._channel.version_of(type(request), timeout_ms=timeout_ms)
+        try:
+            inner = encode_request(request, version, 0, self._client_id).join()[_SIZE_BYTES:]
+        except EncodeError as error:  # the controller's build is older, and cannot be told this
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
         envelope = EnvelopeRequest(
             request_data=inner, request_principal=self._anybody, client_host_address=_UNKNOWN_HOST
         )

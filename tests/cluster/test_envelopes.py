@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from odradek.kernel import wire
+from odradek.kernel.cluster.remote_controller import RemoteController
 from odradek.kernel.contracts.pieces import ListPieces
 from odradek.kernel.dispatch.controller.envelope import EnvelopeHandler
 from odradek.kernel.dispatch.routes import Route
@@ -22,7 +23,7 @@ from odradek.kernel.wire.messages.api_20_delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from odradek.kernel.wire.messages.api_58_envelope import EnvelopeRequest
+from odradek.kernel.wire.messages.api_58_envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.kernel.wire.messages.data_principal import DefaultPrincipalData
 
 ANYBODY = b"\0\0" + wire.encode_bytes(DefaultPrincipalData(type="User", name="ANONYMOUS"), 0)
@@ -114,3 +115,45 @@ def test_a_refusal_is_the_answer_in_the_envelope(names: list[str]) -> None:
     answered, _ = asked(Deleter(), names)
 
     assert answered == [(name, ErrorCode.INVALID_REQUEST) for name in names]
+
+
+class OlderController:
+    """A `PeerChannel` to a controller that knows DeleteTopics up to a version; keeps what came in envelopes."""
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self.inner: list[tuple[int, DeleteTopicsRequest]] = []
+
+    async def version_of(self, message: type[Message], *, timeout_ms: int) -> int:
+        return self._version
+
+    async def request(self, message: EnvelopeRequest, *, timeout_ms: int) -> EnvelopeResponse:
+        data = memoryview(message.request_data)
+        header = wire.decode_request_header(data)
+        body = wire.decode(DeleteTopicsRequest, data, header.api_version, position=header.size_bytes)
+        self.inner.append((header.api_version, body))
+        names = [topic.name for topic in body.topics] or body.topic_names
+        answer = DeleteTopicsResponse(responses=[DeletableTopicResult(name=name) for name in names])
+        return EnvelopeResponse(response_data=wire.encode_response(answer, header.api_version, 0).join()[4:])
+
+
+def test_what_is_sent_on_is_written_in_a_version_that_the_controller_knows() -> None:
+    channel = OlderController(5)
+    controller = RemoteController(channel, client_id="broker", timeout_ms=1000)  # type: ignore[arg-type] # as far as it is asked
+
+    answer = trio.run(controller.ask, DeleteTopicsRequest(topic_names=["t"], timeout_ms=7))
+
+    assert [version for version, _ in channel.inner] == [5]
+    assert [result.name for result in answer.responses] == ["t"]
+
+
+def test_what_an_older_controller_cannot_be_told_is_refused() -> None:
+    channel = OlderController(5)
+    controller = RemoteController(channel, client_id="broker", timeout_ms=1000)  # type: ignore[arg-type] # as far as it is asked
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
+
+    with pytest.raises(KafkaError) as refusal:
+        trio.run(controller.ask, request)
+
+    assert refusal.value.code is ErrorCode.UNSUPPORTED_VERSION
+    assert channel.inner == []
