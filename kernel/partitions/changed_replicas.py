@@ -36,18 +36,23 @@ class ChangedReplicas:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._fresh: dict[Replica, None] = {}
+        self._fresh: list[Replica] = []
         self._waiting: dict[Look, dict[Replica, None]] = {look: {} for look in Look}
 
     def note(self, replicas: Iterable[Replica]) -> None:
         """Take note of replicas that changed. Hot: once a turn, for all that it has written."""
-        self._fresh.update(dict.fromkeys(replicas))
+        for replica in replicas:
+            if not replica.is_change_noted:
+                replica.is_change_noted = True
+                self._fresh.append(replica)
 
     def take(self, look: Look) -> list[Replica]:
         """Return what changed since this look, and what it has put back; it may have gone offline or away since."""
         if self._fresh:
             for waiting in self._waiting.values():
-                waiting.update(self._fresh)
+                waiting.update(dict.fromkeys(self._fresh))
+            for replica in self._fresh:
+                replica.is_change_noted = False
             self._fresh.clear()
         taken, self._waiting[look] = self._waiting[look], {}
         return list(taken)

@@ -111,6 +111,7 @@ class Replica:
         "flushed_ms",
         "future",
         "high_watermark",
+        "is_change_noted",
         "is_dirty",
         "is_leader",
         "is_paused",
@@ -156,6 +157,7 @@ class Replica:
         self.producers = producers
         self.settings = settings
         self.stages = stages
+        self.is_change_noted = False
         self.is_dirty = False
         self.is_leader = False
         self.leader_id = -1

@@ -26,9 +26,17 @@ def hosted(tmp_path: Path) -> Hosted:
     return hosted
 
 
+def looked_at(hosted: Hosted) -> ChangedReplicas:
+    """Return what changed, after everybody has seen that the replicas were opened."""
+    changed = hosted.replicas.changed
+    for look in Look:
+        changed.take(look)
+    return changed
+
+
 def test_each_look_sees_a_change_once(hosted: Hosted) -> None:
     first, second, third = hosted.replicas
-    changed = ChangedReplicas()
+    changed = looked_at(hosted)
     changed.note([second])
     changed.note([first, second])
 
@@ -41,7 +49,7 @@ def test_each_look_sees_a_change_once(hosted: Hosted) -> None:
 
 def test_what_a_look_wants_to_see_again_it_sees_again_and_no_other_does(hosted: Hosted) -> None:
     first, second, _ = hosted.replicas
-    changed = ChangedReplicas()
+    changed = looked_at(hosted)
     changed.note([first, second])
     for look in Look:
         changed.take(look)
