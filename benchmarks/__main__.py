@@ -8,6 +8,7 @@
 | `start` | process start to the first answer, memory when idle, 5,000 partitions, 10,000 connections |
 | `scale` | what each of 500 and 5,000 partitions costs: create, produce, stop, start clean and after a kill; idle |
 | | `python -m benchmarks.scale --beside` puts it beside Apache Kafka's, where the peers are |
+| `cluster` | three brokers: start, idle, time to the next record after a kill and in a drain; what two brokers take |
 | `stalls` | how long another client waits while a request for thousands of partitions is answered |
 | `simulation` | what a simulated broker costs: an idle hour, requests a second |
 | `wide_fetch` | a consumer of a thousand partitions, one of which gets a record |
@@ -49,6 +50,7 @@ COMMANDS = {
     "turns": [sys.executable, "-m", "benchmarks.turns"],
     "start": [sys.executable, "-m", "benchmarks.start"],
     "scale": [sys.executable, "-m", "benchmarks.scale"],
+    "cluster": [sys.executable, "-m", "benchmarks.cluster", "--beside"],
     "stalls": [sys.executable, "-m", "benchmarks.stalls"],
     "simulation": [sys.executable, "-m", "benchmarks.simulation"],
     "wide_fetch": [sys.executable, "-m", "benchmarks.wide_fetch"],

@@ -33,6 +33,7 @@ def first_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]
         may_create_topics=lambda: published.config.get_bool("auto.create.topics.enable"),
         create_topics=requests.topic_maker.create_soon,
         internal_topics=parts.logs.replicas.internal_topics,
+        lost_brokers=lambda: published.lost_brokers(parts.machine.clock.monotonic_ms()),
     )
     yield ApiVersionsHandler(
         routes=requests.router.routes, image=_image(parts), supported_features=supported_ranges(config)

@@ -220,7 +220,7 @@ class MetadataParts:
             await self.log.close()
 
     def _publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
-        self.published.image = image
+        self.published.publish(image, self._machine.clock.monotonic_ms())
 
     def _check_nothing_is_lost(self, found: str) -> None:
         """Refuse to begin anew beside logs: to empty metadata they would all be strays, and their topics gone."""

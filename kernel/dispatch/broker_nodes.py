@@ -1,6 +1,7 @@
 """Pure core: which brokers the clients of a listener are told of, and what they are told of partitions led elsewhere.
 
-Fenced brokers are hidden, and so are those that have no such listener: nobody could connect to them.
+Fenced brokers are hidden, and so are those that have no such listener: nobody could connect to them. Metadata names one
+that was lost a moment ago all the same (`PublishedImage.lost_brokers`), as a place where nothing is led.
 
 *Source:* Kafka's `KRaftMetadataCache`, as observed on three brokers of 4.3.1.
 """
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from ..errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from ..metadata.image import BrokerEndpoint, BrokerImage, MetadataImage
 
 NO_NODE: Final = -1
@@ -26,16 +29,23 @@ class BrokerNodes:
         by_id: The brokers with their endpoints, in the order of the metadata.
     """
 
-    __slots__ = ("_image", "by_id")
+    __slots__ = ("_image", "_listener_name", "by_id")
 
     def __init__(self, image: MetadataImage, listener_name: str) -> None:
         """Look at who can be reached by a listener."""
         self._image = image
+        self._listener_name = listener_name
+        unfenced = (broker for broker in image.brokers.values() if not broker.is_fenced)
         self.by_id: dict[int, tuple[BrokerImage, BrokerEndpoint]] = {
-            broker.broker_id: (broker, endpoint)
-            for broker in image.brokers.values()
-            if not broker.is_fenced and (endpoint := broker.listeners.get(listener_name)) is not None
+            broker.broker_id: (broker, endpoint) for broker, endpoint in self.found_of(unfenced)
         }
+
+    def found_of(self, brokers: Iterable[BrokerImage]) -> Iterator[tuple[BrokerImage, BrokerEndpoint]]:
+        """Iterate over those that have the listener, with their endpoints."""
+        for broker in brokers:
+            endpoint = broker.listeners.get(self._listener_name)
+            if endpoint is not None:
+                yield broker, endpoint
 
     def controller(self, this_broker: int) -> int:
         """Return whom clients take for the controller: any broker, as each asks the controller for them."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .image import MetadataImage
 
 if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
     from .image import BrokerImage
+
+LOST_MS_MAX: Final = 2_000
+"""So long a broker is told as lost. librdkafka asks for metadata up to a second after it lost a connection."""
 
 
 class PublishedImage:
@@ -19,15 +22,39 @@ class PublishedImage:
         config: The broker's configuration, with what was set on it while it ran.
     """
 
-    __slots__ = ("config", "image")
+    __slots__ = ("_lost_ms", "config", "image")
 
     def __init__(self, config: BrokerConfig) -> None:
         """Begin with no metadata, and the configuration that the broker is started with."""
         self.image = MetadataImage()
         self.config = config
+        self._lost_ms: dict[int, int] = {}
 
     def __repr__(self) -> str:
         return f"PublishedImage({self.image!r})"
+
+    def publish(self, image: MetadataImage, now_ms: int) -> None:
+        """Put the next image here; `now_ms` is the monotonic clock."""
+        before, now = self.image.brokers, image.brokers
+        if now is not before:
+            self._lost_ms = {each: at_ms for each, at_ms in self._lost_ms.items() if now_ms - at_ms < LOST_MS_MAX}
+            for broker in before.values():
+                if broker.is_live and broker.broker_id in now and now[broker.broker_id].is_fenced:
+                    self._lost_ms[broker.broker_id] = now_ms
+        self.image = image
+
+    def lost_brokers(self, now_ms: int) -> list[BrokerImage]:
+        """Return the brokers that were fenced a moment ago without having asked to leave.
+
+        They lead nothing any more; their listeners are still worth a mention. A client that drops a broker by the same
+        answer which tells it of the new leaders may lose sight of what it wanted to send there for a second, as
+        librdkafka does.
+
+        Args:
+            now_ms: The monotonic clock.
+        """
+        found = (self.image.brokers.get(each) for each, at_ms in self._lost_ms.items() if now_ms - at_ms < LOST_MS_MAX)
+        return [broker for broker in found if broker is not None and broker.is_fenced]
 
     def broker(self, broker_id: int) -> BrokerImage | None:
         """Return a broker as it is known now, None for one that is not registered."""

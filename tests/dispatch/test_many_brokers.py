@@ -45,13 +45,16 @@ def done(steps: Any) -> Any:
     return run_at_once(steps) if isinstance(steps, Generator) else steps
 
 
-def metadata(image: MetadataImage, version: int, listener: str = "PLAINTEXT") -> MetadataResponse:
+def metadata(
+    image: MetadataImage, version: int, listener: str = "PLAINTEXT", *, lost: tuple[int, ...] = ()
+) -> MetadataResponse:
     handler = MetadataHandler(
         broker_id=1,
         image=lambda: image,
         may_create_topics=lambda: False,
         create_topics=lambda _names: None,
         internal_topics=frozenset(),
+        lost_brokers=lambda: [image.brokers[each] for each in lost],
     )
     answer = done(handler.answer_in_steps(MetadataRequest(topics=None), context(version, listener)))
     assert isinstance(answer, MetadataResponse)
@@ -64,6 +67,14 @@ def partitions_of(answer: MetadataResponse, name: str) -> list[tuple[int, int, l
         (part.error_code, part.leader_id, part.replica_nodes, part.isr_nodes, part.offline_replicas)
         for part in found.partitions
     ]
+
+
+def test_a_broker_that_was_lost_a_moment_ago_is_named_and_leads_nothing(image: MetadataImage) -> None:
+    without, answer = metadata(image, 13), metadata(image, 13, lost=(3,))
+
+    assert [broker.node_id for broker in answer.brokers] == [1, 2, 3]
+    assert (answer.topics, answer.controller_id) == (without.topics, without.controller_id)
+    assert [broker.node_id for broker in metadata(image, 13, "OTHER", lost=(3,)).brokers] == []
 
 
 @pytest.mark.parametrize("version", [0, 1, 4, 5, 6, 8, 12, 13])

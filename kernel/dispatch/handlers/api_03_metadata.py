@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.election import PartitionState
-    from ...metadata.image import MetadataImage, TopicImage
+    from ...metadata.image import BrokerEndpoint, BrokerImage, MetadataImage, TopicImage
     from ...wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic
 
 FIRST_VERSION_WITH_EMPTY_LIST: Final = 1
@@ -58,6 +58,7 @@ class MetadataHandler(SteppedHandler):
         may_create_topics: Callable[[], bool],
         create_topics: Callable[[list[str]], None],
         internal_topics: Set[str],
+        lost_brokers: Callable[[], Iterable[BrokerImage]],
     ) -> None:
         """Make the handler.
 
@@ -67,7 +68,9 @@ class MetadataHandler(SteppedHandler):
             may_create_topics: `auto.create.topics.enable`.
             create_topics: Asks the controller for topics of these names, with defaults; does not wait.
             internal_topics: To which no client writes.
+            lost_brokers: Fenced ones that are told all the same, see `PublishedImage.lost_brokers`.
         """
+        self._lost_brokers = lost_brokers
         self._broker_id = broker_id
         self._image = image
         self._may_create_topics = may_create_topics
@@ -102,7 +105,7 @@ class MetadataHandler(SteppedHandler):
             may_create = version < FIRST_VERSION_WITH_CREATION_FLAG or request.allow_auto_topic_creation
             topics = yield from self._topics_by_name(names, image, nodes, operations, version, may_create=may_create)
         return MetadataResponse(
-            brokers=_brokers(nodes),
+            brokers=_brokers((*nodes.by_id.values(), *nodes.found_of(self._lost_brokers()))),
             cluster_id=image.cluster_id,
             controller_id=nodes.controller(self._broker_id),
             topics=topics,
@@ -216,11 +219,10 @@ def _partitions_count(image: MetadataImage, wanted: MetadataRequestTopic) -> int
     return 0 if topic is None else len(topic.partitions)
 
 
-def _brokers(nodes: BrokerNodes) -> list[MetadataResponseBroker]:
-    """Return the brokers that can be reached by the listener which the client came by."""
+def _brokers(found: Iterable[tuple[BrokerImage, BrokerEndpoint]]) -> list[MetadataResponseBroker]:
     return [
         MetadataResponseBroker(node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-        for broker, endpoint in nodes.by_id.values()
+        for broker, endpoint in found
     ]
 
 
