@@ -117,7 +117,7 @@ class MetadataCopy:
         self.bytes_since_snapshot += len(value)
 
     def append_in_steps(self, records: memoryview) -> Generator[None, None, None]:
-        """Append batches of the controller as they are, and replay them.
+        """Append batches of the controller as they are, and replay those that say something of the metadata.
 
         Raises:
             CorruptionError: A batch is damaged, or does not follow on what is here.
@@ -130,6 +130,8 @@ class MetadataCopy:
             self._log.assign_epoch(header.partition_leader_epoch, header.base_offset)
             self._log.append(batch, header.base_offset, header.last_offset, header.max_timestamp)
             self._log.write_pending()
+            if header.is_control:  # what a quorum says of itself
+                continue
             for record in read_batch(batch, 0, header):
                 self._replay_one(bytes(record.value or b""), record.offset, header.partition_leader_epoch)
                 yield

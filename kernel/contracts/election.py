@@ -217,11 +217,6 @@ class Ready:
     messages: tuple[PeerMessage, ...] = ()
     isr_change: IsrChange | None = None
 
-    @property
-    def needs_quorum(self) -> bool:
-        """Whether something is to be kept, appended or sent: what elections among replicas want."""
-        return self.hard_state is not None or bool(self.append or self.messages)
-
 
 class Election(Protocol):
     """The state machine of one replica. Life: made, `step(MetadataChanged)`, then any input in any order."""

@@ -1,10 +1,10 @@
 """Shell: the partition of the metadata log on a single broker: a quorum of one, committed as soon as it is flushed.
 
 Who leads and what is committed is the election's to say, here as for every partition: the plugin that
-`odradek.metadata.election` names is told that this broker is the only voter, and answers. One that wants something kept
-or sent is refused, and one that does not commit what its only voter has flushed stops the log: readers here see
-whatever is flushed. With several controllers an object around a replica takes this one's place behind `ReplicatedLog`,
-which is what the metadata log needs.
+`odradek.metadata.election` names is told that this broker is the only voter, and answers. What it wants kept is kept
+(`quorum_state.py`), what it wants appended is appended; one that wants something sent is refused, and one that does not
+commit what its only voter has flushed stops the log: readers here see whatever is flushed. With several controllers an
+object around a replica takes this one's place behind `ReplicatedLog`, which is what the metadata log needs.
 """
 
 from __future__ import annotations
@@ -12,21 +12,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ..classes import define, frozen
+from ..contracts.disk_work import do_now
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..errors import ConfigError, CorruptionError, PluginError, StorageError
 from ..partitions.election_driver import carry_out
 from ..records.batch import is_crc_valid, read_header
 from ..records.builder import BatchBuilder
+from ..records.control import build_control_batch
 from ..records.reader import read_batch
 from ..types import NO_EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
     from ..contracts.disk_work import DiskWork
     from ..contracts.election import Election
     from ..contracts.storage import PartitionLog
+    from ..records.control import KRaftControlRecord
+    from .quorum_state import QuorumState
 
 
 FIRST_EPOCH: Final = 1
@@ -128,6 +132,31 @@ class _OnlyVoter:
         """Do nothing: readers here see whatever is flushed, and each flush asks whether that is committed."""
 
 
+@frozen
+class VoterKeeper:
+    """What an election among voters wants of this log's disk, as `Keeper` says. Blocks; for the start."""
+
+    log: PartitionLog
+    state: QuorumState
+    now_ms: Callable[[], int]
+
+    def keep(self, hard_state: bytes) -> None:
+        """See `Keeper.keep`."""
+        self.state.keep(hard_state)
+
+    def append(self, records: Sequence[KRaftControlRecord], leader_epoch: int) -> int:
+        """See `Keeper.append`."""
+        now_ms, base_offset = self.now_ms(), self.log.log_end_offset
+        batch = build_control_batch(
+            records, timestamp=now_ms, base_offset=base_offset, partition_leader_epoch=leader_epoch
+        )
+        self.log.assign_epoch(leader_epoch, base_offset)
+        self.log.append(batch, base_offset, base_offset + len(records) - 1, now_ms)
+        self.log.write_pending()
+        do_now(self.log.begin_flush())
+        return self.log.recovery_point
+
+
 def _refused(reason: str) -> ConfigError:
     return ConfigError(reason, where="odradek.metadata.election", hint="choose another one")
 
@@ -136,15 +165,22 @@ class LocalLog:
     """`ReplicatedLog` on a log of this broker alone. Every life of the process leads in an epoch of its own."""
 
     def __init__(
-        self, log: PartitionLog, election: Election, broker_id: int, *, snapshot_epoch: int = NO_EPOCH
+        self,
+        log: PartitionLog,
+        election: Election,
+        broker_id: int,
+        *,
+        snapshot_epoch: int = NO_EPOCH,
+        keeper: VoterKeeper | None = None,
     ) -> None:
-        """Take an open log and have its only replica elected; appends nothing yet.
+        """Take an open log and have its only replica elected; appends nothing but what the election begins with.
 
         Args:
             log: The partition's log.
             election: Of this replica, fresh from its factory.
             broker_id: This broker, the only voter.
             snapshot_epoch: Of the newest snapshot, behind which the log may have no record that tells an epoch.
+            keeper: Keeps and appends for the election; None for one that may not want that.
 
         Raises:
             ConfigError: The election does not let a single voter lead, or wants what one broker alone cannot do.
@@ -162,7 +198,7 @@ class LocalLog:
         voter = _OnlyVoter()
         election.step(MetadataChanged(state, 1))
         try:
-            carry_out(election, voter)
+            carry_out(election, voter, keeper=keeper)
         except PluginError as error:
             raise _refused(str(error)) from error
         if voter.role is not Role.LEADER:

@@ -16,8 +16,9 @@ from ..machine.files import disk_error
 from ..machine.threads import Workers
 from ..plugin_system.manager import choose_offer
 from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, NO_EPOCH, ZERO_ID, TopicIdPartition
-from .local_log import LocalLog
+from .local_log import LocalLog, VoterKeeper
 from .metadata_log import MetadataLog
+from .quorum_state import QuorumState
 from .snapshots import SnapshotSettings, newest_snapshot_end, newest_snapshot_epoch
 from .volatile_log import VolatileLog
 
@@ -165,6 +166,7 @@ def _led_by_this_broker(
     snapshot_epoch = NO_EPOCH if directory is None else newest_snapshot_epoch(directory, machine.files)
     name = config.get_text("odradek.metadata.election")
     factory = choose_offer(elections, name, "election", "odradek.metadata.election")
+    state = QuorumState(directory, machine.files)
     context = ElectionContext(
         partition=partition,
         broker_id=config.node_id,
@@ -172,13 +174,18 @@ def _led_by_this_broker(
         log_end_offset=log.log_end_offset,
         high_watermark=log.log_start_offset,
         log_end=lambda: EpochEnd(max(log.latest_epoch, snapshot_epoch), log.log_end_offset),
-        hard_state=None,
+        hard_state=state.read(),
         config=live_config,
         settings=TopicConfig.resolve(config).extra,
         random=machine.random,
         broker=lambda _broker_id: None,  # its only voter asks nobody else
     )
-    return LocalLog(log, factory.new_election(context), config.node_id, snapshot_epoch=snapshot_epoch)
+    try:
+        election = factory.new_election(context)
+    except CorruptionError as error:
+        raise CorruptionError(f"{state}: {error}") from error
+    keeper = VoterKeeper(log, state, machine.clock.now_ms)
+    return LocalLog(log, election, config.node_id, snapshot_epoch=snapshot_epoch, keeper=keeper)
 
 
 def metadata_log_config(config: BrokerConfig) -> LogConfig:

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING
 
 from odradek.kernel.api import PartitionState
 
-from .machine import QuorumElection
-from .standing import NOBODY
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -24,6 +21,8 @@ class QuorumElectionFactory:
         Raises:
             CorruptionError: What the replica's former life left cannot be understood.
         """
+        from .machine import QuorumElection  # a broker without voters starts without it
+
         return QuorumElection(context)
 
     def choose_leader(
@@ -36,4 +35,4 @@ class QuorumElectionFactory:
     def initial_state(self, replicas: Sequence[int], live_brokers: Collection[int]) -> PartitionState:
         """See `ElectionFactory.initial_state`: all replicas vote, and nobody leads before they did."""
         isr = tuple(broker for broker in replicas if broker in live_brokers)
-        return PartitionState(leader=NOBODY, leader_epoch=0, partition_epoch=0, replicas=tuple(replicas), isr=isr)
+        return PartitionState(leader=-1, leader_epoch=0, partition_epoch=0, replicas=tuple(replicas), isr=isr)

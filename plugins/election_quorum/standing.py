@@ -16,9 +16,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-import attrs
-
-from odradek.kernel.api import ZERO_ID, CorruptionError, id_text, parse_id
+from odradek.kernel.api import ZERO_ID, CorruptionError, frozen, id_text, parse_id
 
 from .voters import ReplicaKey
 
@@ -28,7 +26,7 @@ _VERSION_KEY: Final = "data_version"
 _INT32_MAX: Final = 2**31 - 1
 
 
-@attrs.frozen
+@frozen
 class Standing:
     """A replica's epoch, and what it has seen and said in it.
 

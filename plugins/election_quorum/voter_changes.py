@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-import attrs
-
 from odradek.kernel.api import (
     ZERO_ID,
     ErrorCode,
@@ -27,6 +25,7 @@ from odradek.kernel.api import (
     KRaftVoters,
     PeerMessage,
     VoterEndpoint,
+    define,
 )
 from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -70,7 +69,7 @@ class Refusal(NamedTuple):
     message: str
 
 
-@attrs.define
+@define
 class PendingChange:
     """A change whose record is to be committed before it is answered. Owned by the leader.
 

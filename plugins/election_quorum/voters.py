@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import attrs
-
-from odradek.kernel.api import ZERO_ID, KRaftVoters, id_text
+from odradek.kernel.api import ZERO_ID, KRaftVoters, frozen, id_text
 
 if TYPE_CHECKING:
     import uuid
@@ -36,7 +34,7 @@ class ReplicaKey(NamedTuple):
         return f"{self.broker_id}" if self.directory_id == ZERO_ID else f"{self.broker_id}-{id_text(self.directory_id)}"
 
 
-@attrs.frozen
+@frozen
 class Voters:
     """The voters of a quorum at one time.
 

@@ -91,3 +91,20 @@ def test_a_broker_that_begins_later_takes_a_snapshot_and_deletes_nothing() -> No
         return [len(image_of(later).topics_by_name), len(image_of(cluster.brokers[1]).brokers)]
 
     assert in_cluster(main, settings=SNAPSHOTS_OFTEN) == [25, 4]
+
+
+def test_copies_pass_over_what_the_controllers_election_writes_into_its_log() -> None:
+    async def main(cluster: Cluster) -> tuple[int, list[tuple[object, ...]]]:
+        await make_topics(cluster, 2, 0, 2)
+        for number in (2, 3):
+            cluster.brokers[1].crash()
+            cluster.brokers[1].start()
+            await cluster.brokers[1].wait_serving()
+            await make_topics(cluster, 2, number, 1)
+        await until_alike(cluster)
+        return image_of(cluster.brokers[3]).epoch, [facts(image_of(each)) for each in cluster.brokers.values()]
+
+    for settings in ({}, SNAPSHOTS_OFTEN):
+        epoch, images = in_cluster(main, settings={"odradek.metadata.election": "quorum", **settings})
+
+        assert (epoch, images[0] == images[1] == images[2]) == (3, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from odradek.kernel.contracts.election import Election, IsrChange, PeerMessage, Ready, Role
 from odradek.kernel.errors import PluginError
 from odradek.kernel.partitions.election_driver import carry_out
+from odradek.kernel.records.control import LeaderChange
 from odradek.kernel.wire.messages.api_52_vote import VoteRequest
 
 
@@ -69,6 +71,37 @@ def test_one_input_may_have_many_effects() -> None:
     assert told == [(Role.CANDIDATE, -1, 4), "done", (Role.LEADER, 1, 4), "done", 0, "done"]
 
 
+class Keeping:
+    """A keeper that notes what it is told."""
+
+    def __init__(self, told: list[object]) -> None:
+        self._told = told
+
+    def keep(self, hard_state: bytes) -> None:
+        self._told.append(hard_state)
+
+    def append(self, records: Sequence[object], leader_epoch: int) -> int:
+        self._told.append((list(records), leader_epoch))
+        return 7
+
+
+class Counting(Deciding):
+    """An election that commits all but one record."""
+
+    def local_append(self, log_end_offset: int) -> int:
+        return log_end_offset - 1
+
+
+def test_what_is_to_be_kept_is_kept_first_and_what_a_leader_appends_counts() -> None:
+    replica = Told()
+    record = LeaderChange(leader_id=1)
+    ready = Ready(hard_state=b"voted", role=Role.LEADER, leader_id=1, leader_epoch=4, append=(record,))
+    election = cast("Election", Counting(ready, told=replica.told))
+    carry_out(election, replica, keeper=Keeping(replica.told))
+
+    assert replica.told == [b"voted", (Role.LEADER, 1, 4), ([record], 4), 6, "done"]
+
+
 def test_where_nothing_was_decided_nothing_is_done() -> None:
     assert carried_out() == []
 
@@ -77,6 +110,7 @@ def test_where_nothing_was_decided_nothing_is_done() -> None:
     "wanted",
     [
         {"hard_state": b"voted for 1"},
+        {"append": (LeaderChange(leader_id=1),)},
         {"messages": (PeerMessage(2, VoteRequest()),)},
         {"isr_change": IsrChange(isr=(1, 2), leader_epoch=4, partition_epoch=0)},
     ],

@@ -1,0 +1,63 @@
+"""Shell: what the election of the metadata log must never forget, in the file `quorum-state` beside the log, as Kafka.
+
+What it says is the election's: here it is bytes that are replaced as a whole, and are durable before anything follows
+from them. Without a disk they are kept as long as the log is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..machine.files import disk_error, read_file, replace_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..machine.files import Files
+
+FILE_NAME: Final = "quorum-state"
+
+
+class QuorumState:
+    """The file of one log. Owned by the task that opens the log."""
+
+    def __init__(self, directory: Path | None, files: Files) -> None:
+        """Take the log's directory, None for a log without a disk."""
+        self._path = None if directory is None else directory / FILE_NAME
+        self._files = files
+        self._in_memory: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"QuorumState({self._path})"
+
+    def __str__(self) -> str:
+        return str(self._path or "the quorum-state")
+
+    def read(self) -> bytes | None:
+        """Return what was kept last, None for nothing. Blocks.
+
+        Raises:
+            StorageError: The disk is failing.
+        """
+        if self._path is None:
+            return self._in_memory
+        try:
+            return read_file(self._files, self._path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise disk_error(error, "read", self._path) from error
+
+    def keep(self, hard_state: bytes) -> None:
+        """Keep this from now on; it is durable when this returns. Blocks.
+
+        Raises:
+            StorageError: The disk is full or failing; what was kept before is still there, or this.
+        """
+        if self._path is None:
+            self._in_memory = hard_state
+            return
+        try:
+            replace_file(self._files, self._path, hard_state, is_durable=True)
+        except OSError as error:
+            raise disk_error(error, "write", self._path) from error
