@@ -51,7 +51,7 @@ from .memory_client import MemoryClient
 
 
 class House:
-    """A replica manager with everything around it that Produce and Fetch need, and one client."""
+    """Replicas with everything around them that Produce and Fetch need, and one client."""
 
     def __init__(self, directory: Path, transactions: Transactions | None = None, tier: Tier | None = None) -> None:
         self.hosted = Hosted(directory, on_progress=self.progressed, tier=tier)
