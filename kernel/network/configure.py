@@ -20,6 +20,7 @@ def network_settings(config: BrokerConfig) -> NetworkSettings:
     request_memory_bytes = config.get_int("queued.max.request.bytes")
     if request_memory_bytes <= 0:
         request_memory_bytes = config.get_int("odradek.network.memory.bytes")
+    controllers = parse_controller_listeners(config)
     return NetworkSettings(
         listeners=tuple(
             ListenerSettings(
@@ -28,8 +29,9 @@ def network_settings(config: BrokerConfig) -> NetworkSettings:
                 port=listener.port,
                 security_protocol=SecurityProtocol(listener.security_protocol),
                 tls=_tls(config, listener.name) if listener.security_protocol == "SSL" else None,
+                goes_first=listener in controllers,
             )
-            for listener in (*parse_listeners(config), *parse_controller_listeners(config))
+            for listener in (*parse_listeners(config), *controllers)
         ),
         loop=LoopKind(config.get_text("odradek.network.loop")),
         connections_max=config.get_int("max.connections"),

@@ -59,6 +59,9 @@ class Reactor(Loop):
     at hand, in memory or in the page cache, is received and sent by one call each; everything else goes through the
     endpoints' methods, which do the usual case, too, where there is no pump.
 
+    What comes by a listener that goes first, the controller's, is taken before all else of a turn: heartbeats and news
+    do not wait for clients.
+
     Who asks for little does not wait for who sends much: a turn first serves everybody whose frame begins, those
     who sent a large one last behind the others, then receives the rest of larger frames, one connection after the
     other, up to a bound; epoll tells of the others again.
@@ -71,6 +74,8 @@ class Reactor(Loop):
     _postponed: dict[Endpoint, None] = attrs.field(init=False, factory=dict)
     _plain: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
     _receives_rests: bool = attrs.field(init=False, default=False)
+    _first_listeners: frozenset[str] = attrs.field(init=False)
+    _first: set[int] = attrs.field(init=False, factory=set)
     _busy_from: float = attrs.field(init=False, default=0.0)
     pump: ModuleType | None = attrs.field(init=False)
 
@@ -78,6 +83,7 @@ class Reactor(Loop):
         """Watch what wakes the loop."""
         super().__attrs_post_init__()
         self._timer = self.machine.timer
+        self._first_listeners = frozenset(each.name for each in self.settings.listeners if each.goes_first)
         self.pump = PUMP if self.machine.network.is_system else None
         self._handlers[self.poller.wake_descriptor] = self._on_wake
 
@@ -117,6 +123,8 @@ class Reactor(Loop):
         self._handlers[descriptor] = endpoint.on_event
         if type(endpoint) is Endpoint:
             self._plain[descriptor] = endpoint
+        if endpoint.connection.listener_name in self._first_listeners:
+            self._first.add(descriptor)
         self.poller.register(descriptor, READ)
 
     def _detach(self, endpoint: Endpoint) -> None:
@@ -124,6 +132,7 @@ class Reactor(Loop):
         self._postponed.pop(endpoint, None)
         del self._handlers[descriptor]
         self._plain.pop(descriptor, None)
+        self._first.discard(descriptor)
         self.poller.unregister(descriptor)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -191,6 +200,8 @@ class Reactor(Loop):
         """Make one turn: serve the sockets that are ready, end the turn, send."""
         self.begin_turn()
         handlers = self._handlers
+        if self._first and len(events) > 1:
+            events.sort(key=self._comes_later)
         if self._plain and self.pump is not None and events:
             events = self._receive_small(self.pump, events)
         for descriptor, mask in events:
@@ -201,6 +212,9 @@ class Reactor(Loop):
         if self._postponed:
             self._receive_rests()
         self.finish_turn()
+
+    def _comes_later(self, event: tuple[int, int]) -> bool:
+        return event[0] not in self._first
 
     def _receive_small(self, pump: ModuleType, events: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Receive and process what the pump takes; return the other events."""

@@ -89,6 +89,7 @@ class ListenerSettings:
         tls: The certificates, when the protocol is SSL.
         frame_limit_bytes: The largest request taken at first, None for `request_limit_bytes`; lower where clients have
             to prove who they are (`sasl.server.max.receive.size`).
+        goes_first: Whether what comes by it is taken before what comes by others at the same time: the controller's.
     """
 
     name: str
@@ -97,6 +98,7 @@ class ListenerSettings:
     security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     tls: TlsSettings | None = None
     frame_limit_bytes: int | None = None
+    goes_first: bool = False
 
 
 @frozen

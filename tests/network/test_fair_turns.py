@@ -25,19 +25,23 @@ class Clients:
 
     def __init__(self, pump: ModuleType | None) -> None:
         self.service = Service()
-        settings = NetworkSettings((ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
+        listeners = (
+            ListenerSettings("PLAINTEXT", "127.0.0.1", 0),
+            ListenerSettings("CONTROLLER", "127.0.0.1", 0, goes_first=True),
+        )
+        settings = NetworkSettings(listeners)
         self.reactor = make_reactor(self.service, settings)
         self.reactor.pump = pump
         self.sockets: list[socket.socket] = []
 
-    def connect(self) -> socket.socket:
+    def connect(self, listener: str = "PLAINTEXT") -> socket.socket:
         ours, theirs = socket.socketpair()
         for each in (ours, theirs):
             each.setblocking(False)
             each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2_500_000)
         self.reactor.adopt(
             ours,
-            listener_name="PLAINTEXT",
+            listener_name=listener,
             client_host="here",
             client_port=len(self.sockets),
             frame_limit_bytes=1 << 24,
@@ -85,6 +89,17 @@ def test_a_small_request_is_served_before_the_rest_of_large_ones(clients: Client
 
     assert clients.service.frames[0] == SMALL
     assert came <= RECEIVE_BYTES_PER_TURN + 2_500_000
+
+
+def test_what_comes_by_the_controllers_listener_is_served_before_what_clients_sent_earlier(clients: Clients) -> None:
+    asking = [clients.connect() for _ in range(20)]
+    brokers = [clients.connect("CONTROLLER") for _ in range(2)]
+    for number, client in enumerate([*asking, *brokers]):
+        send(client, framed(b"n%d" % number))
+    clients.turn()
+
+    assert sorted(clients.service.frames[:2]) == [b"n20", b"n21"]
+    assert sorted(clients.service.frames[2:]) == sorted(b"n%d" % number for number in range(20))
 
 
 def test_every_large_request_gets_on_within_bounded_turns(clients: Clients) -> None:
