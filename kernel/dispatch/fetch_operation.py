@@ -31,6 +31,7 @@ from ..wire.records import records_size
 from .broker_nodes import NO_NODE
 from .fetch_session import UNKNOWN_ERRORS
 from .fetch_throttling import is_throttled
+from .replica_selection import note_position
 from .request_operation import RequestOperation
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class FetchLimits:
         is_stale: Whether that is of an earlier process of the follower: it gets nothing.
         selection: Says which replica the consumer is to read from; None: from the leader, or from whom it asked.
         quota: How much followers that are throttled may have; None of a consumer.
+        keeps_positions: Whether where a follower's log begins and ends is kept: consumers may be sent to it.
     """
 
     max_bytes: int
@@ -80,6 +82,7 @@ class FetchLimits:
     is_stale: bool = False
     selection: Selection | None = None
     quota: ReplicationQuota | None = None
+    keeps_positions: bool = False
 
 
 @attrs.define
@@ -135,6 +138,8 @@ def note_positions(replicas: Replicas, targets: Iterable[FetchTarget], limits: F
                 target.follower_log_start_offset,
                 limits.now_ms,
             )
+            if limits.keeps_positions:
+                note_position(replica, target, limits.replica_id, limits.now_ms)
             log_start_offset = target.follower_log_start_offset
             if replica.high_watermark != high_watermark or target.noted_log_start_offset != log_start_offset:
                 target.noted_log_start_offset = log_start_offset
@@ -237,7 +242,7 @@ def _read_one(
     answer.last_stable_offset = replica.last_stable_offset
     answer.log_start_offset = replica.log.log_start_offset
     if (target.last_fetched_epoch >= 0 and _diverges(replica, target, answer)) or (
-        limits.selection is not None and _is_sent_on(replica, limits.selection, answer)
+        limits.selection is not None and _is_sent_on(replica, target.fetch_offset, limits.selection, answer)
     ):
         result.is_final = True
         return
@@ -281,10 +286,10 @@ def _find_readable(replicas: Replicas, target: FetchTarget, limits: FetchLimits)
     return replica
 
 
-def _is_sent_on(replica: Replica, selection: Selection, answer: PartitionData) -> bool:
+def _is_sent_on(replica: Replica, offset: int, selection: Selection, answer: PartitionData) -> bool:
     """Tell a consumer from which other replica it is to read; return whether there is one."""
     if replica.is_leader and replica.state is not None:
-        answer.preferred_read_replica = selection(replica.state)
+        answer.preferred_read_replica = selection(replica, offset)
     return answer.preferred_read_replica != NO_NODE
 
 

@@ -3,11 +3,12 @@
 | class of `org.apache.kafka.common.replica` | a consumer reads from |
 | --- | --- |
 | `LeaderSelector`, and when none is set | the leader |
-| `RackAwareReplicaSelector` | the leader if it is in the consumer's rack, else an in-sync replica that is |
+| `RackAwareReplicaSelector` | the leader if it is in the consumer's rack, else the most caught-up replica that is |
 
-An in-sync replica has all that consumers may see; Kafka also sends them to others that have the offset asked for.
+In sync or not: a replica that lives counts, as long as its log holds the offset that is asked for.
 
-*Source:* KIP-392; Kafka's `RackAwareReplicaSelector`, `ReplicaManager.findPreferredReadReplica`.
+*Source:* KIP-392; `RackAwareReplicaSelector`, `ReplicaView.comparator` and `ReplicaManager.findPreferredReadReplica` of
+Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -15,32 +16,54 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..errors import ConfigError
+from ..partitions.follower_positions import FollowerPositions
 from .broker_nodes import NO_NODE, BrokerNodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..config.broker import BrokerConfig
-    from ..contracts.election import PartitionState
     from ..metadata.image import MetadataImage
+    from ..partitions.replica import Replica
+    from .fetch_target import FetchTarget
 
 SELECTOR_KEY: Final = "replica.selector.class"
 
-Selector: TypeAlias = "Callable[[PartitionState, BrokerNodes, str], int]"
-"""Takes a partition, who can be reached, and the consumer's rack; returns a replica, -1 for the leader."""
+Selector: TypeAlias = "Callable[[Replica, int, BrokerNodes, str], int]"
+"""Takes a replica that leads, the offset that is asked for, who can be reached, and the consumer's rack; returns the
+replica that is to be read from, -1 for the leader."""
 
-Selection: TypeAlias = "Callable[[PartitionState], int]"
+Selection: TypeAlias = "Callable[[Replica, int], int]"
 """The same for the consumer of one request."""
 
 
-def select_by_rack(state: PartitionState, nodes: BrokerNodes, rack: str) -> int:
-    """Return an in-sync replica in a rack, -1 when the leader is there too, or nobody."""
+def note_position(replica: Replica, target: FetchTarget, follower_id: int, now_ms: int) -> None:
+    """Take note of where a follower's log begins and ends, by what it asks for."""
+    if replica.followers is None:
+        replica.followers = FollowerPositions()
+    replica.followers.note(
+        follower_id,
+        log_start_offset=target.follower_log_start_offset,
+        log_end_offset=target.fetch_offset,
+        leader_end_offset=replica.appended_offset,
+        now_ms=now_ms,
+    )
+
+
+def select_by_rack(replica: Replica, offset: int, nodes: BrokerNodes, rack: str) -> int:
+    """Return the most caught-up replica of a rack that holds an offset, -1 when the leader is there, or nobody."""
+
+    def is_near(broker_id: int) -> bool:
+        return broker_id in nodes.by_id and nodes.by_id[broker_id][0].rack == rack
+
+    if replica.followers is None or is_near(replica.leader_id):
+        return NO_NODE
     near = [
-        replica
-        for replica in state.replicas
-        if replica in state.isr and replica in nodes.by_id and nodes.by_id[replica][0].rack == rack
+        (position.log_end_offset, position.caught_up_ms, broker_id)
+        for broker_id, position in replica.followers.items()
+        if position.holds(offset) and replica.is_follower(broker_id) and is_near(broker_id)
     ]
-    return NO_NODE if not near or state.leader in near else near[0]
+    return max(near)[2] if near else NO_NODE
 
 
 SELECTORS: Final[Mapping[str, Selector | None]] = {
@@ -80,4 +103,4 @@ class ReplicaSelection:
         if selector is None or not rack:
             return None
         image = self._image
-        return lambda state: selector(state, BrokerNodes(image(), listener_name), rack)
+        return lambda replica, offset: selector(replica, offset, BrokerNodes(image(), listener_name), rack)

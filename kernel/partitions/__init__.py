@@ -5,6 +5,7 @@
 | `replica` | Shell: one replica: state, watermarks, reads, life |
 | `leading` | Shell: what a leader does with it: takes batches, counts its followers |
 | `following` | Shell: what a follower does with it: takes what a leader numbered, truncates |
+| `follower_positions` | Pure core: where followers' logs begin and end, for who sends consumers to them |
 | `election_driver` | Pure core: carries out what an election has decided |
 | `producer_state`, `producer_table`, `append_check` | Pure core: a partition's producers; may a batch be appended? |
 | `partition_transactions`, `aborted_transactions`, `transaction_index` | Pure core: open ones, aborted ones |

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
+    from .follower_positions import FollowerPositions
     from .producer_table import ProducerStateTable
 
 _logger = logging.getLogger(__name__)
@@ -109,6 +110,7 @@ class Replica:
         "election",
         "epoch_begin",
         "flushed_ms",
+        "followers",
         "future",
         "high_watermark",
         "is_change_noted",
@@ -173,6 +175,7 @@ class Replica:
         self.is_paused = False
         self.lacks_room = False
         self.future: FutureLog | None = None
+        self.followers: FollowerPositions | None = None
         self.state_after_pause: PartitionState | None = None
 
     def take_log(self, log: PartitionLog, tiered_log: TieredLog | None) -> None:
@@ -235,6 +238,8 @@ class Replica:
         self.is_leader = role is Role.LEADER
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
+        if has_begun:
+            self.followers = None
         if self.is_leader and has_begun:
             self.epoch_begin = self.log.log_end_offset
             self.log.assign_epoch(leader_epoch, self.epoch_begin)

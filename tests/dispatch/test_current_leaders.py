@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 from odradek.kernel.config.broker import BrokerConfig, Setting
@@ -20,7 +22,13 @@ from odradek.kernel.metadata.image import BrokerEndpoint, BrokerImage, MetadataI
 from odradek.kernel.partitions.leading import note_follower
 from odradek.kernel.types import ZERO_ID
 from odradek.kernel.wire.messages.api_00_produce import ProduceRequest, ProduceResponse, TopicProduceData
-from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.kernel.wire.messages.api_01_fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ReplicaState,
+)
 
 from .house import House, batch, fetch_part, produce_parts, produce_request, values
 from .memory_client import MemoryClient
@@ -182,8 +190,62 @@ def test_a_follower_gives_consumers_what_is_committed(house: House) -> None:
     assert (part.error_code, part.high_watermark, values(part)) == (0, 1, [b"a"])
 
 
+def follow(house: House, broker_id: int, offset: int, *, log_start_offset: int = 0) -> None:
+    """Have a follower fetch what this broker leads."""
+    wanted = FetchPartition(
+        partition=LED, fetch_offset=offset, log_start_offset=log_start_offset, partition_max_bytes=1 << 20
+    )
+    topic = FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])
+    asking = ReplicaState(replica_id=broker_id, replica_epoch=10)
+    MemoryClient(house.router).ask(FetchRequest(max_wait_ms=0, replica_state=asking, topics=[topic]), 18)
+
+
+def chosen(house: House, rack: str, offset: int = 0) -> int:
+    """Return whom a consumer of a rack is sent to."""
+    return fetch_part(fetch(house, LED, 18, rack_id=rack, offset=offset)).preferred_read_replica
+
+
+def test_a_consumer_is_sent_to_a_replica_of_its_rack_that_holds_what_it_asks_for(house: House) -> None:
+    house.selection.selector = select_by_rack
+    produce(house, LED, 12)
+    produce(house, LED, 12)
+    assert chosen(house, "rack2") == -1, "where its log is, is not known yet"
+
+    follow(house, 2, 1)
+    assert [chosen(house, "rack2", offset) for offset in (0, 1, 2)] == [2, 2, -1]
+    follow(house, 2, 2, log_start_offset=1)
+    assert [chosen(house, "rack2", offset) for offset in (0, 1, 2)] == [-1, 2, 2]
+
+    house.hosted.lifecycle.apply_leadership(house.hosted.replicas.get("t", LED), state(1, 1, 2, epoch=9))
+    assert chosen(house, "rack2", 1) == -1, "a new epoch knows nothing"
+
+
+def test_a_consumer_is_sent_to_a_replica_that_is_not_in_sync_and_to_the_one_that_has_most(house: House) -> None:
+    house.selection.selector = select_by_rack
+    replica = house.hosted.replicas.get("t", LED)
+    house.hosted.lifecycle.apply_leadership(replica, attrs.evolve(state(1, 1, 2, 3, epoch=9), isr=(1,)))
+    produce(house, LED, 12)
+    produce(house, LED, 12)
+    follow(house, 2, 1)
+    assert chosen(house, "rack2") == 2
+
+    nodes = SimpleNamespace(by_id={broker: (SimpleNamespace(rack="far"), None) for broker in (2, 3)})
+    follow(house, 3, 2)
+    assert select_by_rack(replica, 1, nodes, "far") == 3  # type: ignore[arg-type] # as far as it is asked
+    follow(house, 2, 2)
+    assert select_by_rack(replica, 1, nodes, "far") == 3  # type: ignore[arg-type] # the larger id, as in Kafka
+    assert select_by_rack(replica, 1, nodes, "elsewhere") == -1  # type: ignore[arg-type]
+
+
+def test_without_a_selector_nothing_is_kept_of_followers(house: House) -> None:
+    follow(house, 2, 0)
+
+    assert house.hosted.replicas.get("t", LED).followers is None
+
+
 def test_a_consumer_is_sent_to_an_in_sync_replica_of_its_rack(house: House) -> None:
     house.selection.selector = select_by_rack
+    follow(house, 2, 0)
     near = fetch_part(fetch(house, LED, 18, rack_id="rack1"))
     far = fetch_part(fetch(house, LED, 18, rack_id="rack2"))
     nowhere = fetch_part(fetch(house, LED, 18, rack_id="rack3"))

@@ -185,6 +185,7 @@ class FetchHandler:
             broker_epoch=state.replica_epoch if state is not None else NO_BROKER_EPOCH,
             selection=self._leaders.selection.of_consumer(request.rack_id, context.connection.listener_name),
             quota=self._quota if is_follower else None,
+            keeps_positions=is_follower and self._leaders.selection.selector is not None,
         )
 
     def _note_follower(self, targets: Sequence[FetchTarget], limits: FetchLimits) -> None:
