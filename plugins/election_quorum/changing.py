@@ -59,7 +59,7 @@ class Changing:
             self._answer(asked, decided)
             return
         self._pending = PendingChange(asked, decided)
-        self._timer.start(getattr(request, "timeout_ms", replica.timeouts.fetch_ms()))
+        self._timer.start(getattr(request, "timeout_ms", replica.timeouts.fetch_ms))
         replica.effects.append((decided,))
 
     def appended(self, event: VotersChanged) -> None:

@@ -56,18 +56,19 @@ class Leadership:
         observers: Who fetches and has no vote.
     """
 
-    __slots__ = ("_me", "_voters", "epoch_start", "followers", "observers")
+    __slots__ = ("_is_voter", "_majority", "_me", "epoch_start", "followers", "observers")
 
     def __init__(self, me: ReplicaKey, epoch_start: int, voters: Voters) -> None:
         """Begin to lead."""
-        self._me, self._voters, self.epoch_start = me, voters, epoch_start
-        self.followers = {key: Progress() for key in voters.others(me)}
+        self._me, self.epoch_start = me, epoch_start
+        self.followers: dict[ReplicaKey, Progress] = {}
         self.observers: dict[ReplicaKey, Progress] = {}
+        self.change_voters(voters)
 
     def change_voters(self, voters: Voters) -> None:
         """Take note of other voters; what is known of a replica stays known."""
         known = {**self.observers, **self.followers}
-        self._voters = voters
+        self._majority, self._is_voter = voters.majority, voters.has(self._me)
         self.followers = {key: known.pop(key, Progress()) for key in voters.others(self._me)}
         self.observers = {key: progress for key, progress in known.items() if progress.fetched_ms != UNKNOWN}
 
@@ -84,7 +85,7 @@ class Leadership:
     def hears_a_majority(self) -> bool:
         """Return whether a majority of the voters, this leader with them if it is one, has fetched in this round."""
         heard = sum(follower.has_fetched for follower in self.followers.values())
-        return heard + self._voters.has(self._me) >= self._voters.majority
+        return heard + self._is_voter >= self._majority
 
     def begin_round(self) -> None:
         """Begin to look anew who fetches."""
@@ -98,10 +99,10 @@ class Leadership:
             own_end: Where the leader's own log ends; it counts only where the leader has a vote.
         """
         ends = [follower.end for follower in self.followers.values()]
-        if self._voters.has(self._me):
+        if self._is_voter:
             ends.append(own_end)
         ends.sort(reverse=True)
-        found = ends[self._voters.majority - 1] if len(ends) >= self._voters.majority else UNKNOWN
+        found = ends[self._majority - 1] if len(ends) >= self._majority else UNKNOWN
         return found if found > self.epoch_start else UNKNOWN
 
     def successors(self) -> tuple[ReplicaKey, ...]:

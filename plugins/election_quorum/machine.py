@@ -150,7 +150,7 @@ class QuorumElection:
         if leadership.fetched(fetching, fetch_offset, log_start_offset, replica.own_end, now_ms):
             if leadership.hears_a_majority():
                 leadership.begin_round()
-                replica.checking.start(replica.timeouts.check_quorum_ms())
+                replica.checking.start(replica.timeouts.check_quorum_ms)
             self._count()
         return replica.high_watermark
 
@@ -239,7 +239,7 @@ class QuorumElection:
         if event.error is ErrorCode.NONE and replica.state is State.FOLLOWER and is_leaders and is_of_this_epoch:
             replica.has_fetched = True
             replica.is_hurried = False
-            replica.waiting.start(replica.timeouts.fetch_ms())
+            replica.waiting.start(replica.timeouts.fetch_ms)
 
     def _take_refused(self, event: PeerRefused) -> None:
         replica = self._replica
@@ -391,7 +391,8 @@ class QuorumElection:
 
     def _on_end_response(self, event: PeerMessage) -> None:
         if self._believe(event) is not None:
-            self._replica.unaware = {key for key in self._replica.unaware if key.broker_id != event.broker_id}
+            others = (key for key in self._replica.unaware if key.broker_id != event.broker_id)
+            self._replica.unaware = tuple(others)
 
     # ------------------------------------------------------------------------------------------------------ effects
 

@@ -1,13 +1,17 @@
 """Pure core: one replica of a partition whose voters elect their leader among themselves: KRaft's protocol.
 
-             election time-out                 a majority would vote          a majority has voted
-    unattached ───────────────> prospective ─────────────────────> candidate ────────────────────> leader
-      ^  ^  │                    │   ^                                  │                            │
-      │  │  └── a leader is ──┐  │   └────────── time-out ─────────────-┘          no majority fetches, or it gives up
-      │  │      known         v  v   fetch time-out                                                  v
-      │  │                  follower ───────────> prospective                                     resigned
-      │  └── a larger epoch, from anywhere                                                           │
-      └──────────────────────────────────── election time-out, in an epoch of nobody <───────────────┘
+| from | to | when |
+| --- | --- | --- |
+| unattached, voted | prospective | the election time-out is over |
+| prospective | candidate, in the next epoch | a majority would vote for it |
+| prospective | follower or unattached, as before | a majority would not, or the election time-out is over |
+| candidate | leader | a majority has voted for it |
+| candidate | prospective | the election time-out is over |
+| leader | resigned | no majority fetches any more, or it gives up |
+| resigned | unattached, in the next epoch | the election time-out is over |
+| follower | prospective; observers unattached | the fetch time-out is over, or the leader is gone |
+| unattached, voted, candidate | follower | the leader of its epoch is known |
+| any | unattached or follower | a larger epoch is heard of, from anybody |
 
 * Followers pull: the leader counts their fetches (`leadership.py`), and resigns when no majority fetches any more.
 * What is promised is kept first: `Ready.hard_state` (`standing.py`) goes before all messages and roles of its `Ready`.
@@ -67,7 +71,7 @@ class Replica:
     def __init__(self, context: ElectionContext) -> None:
         self.me = ReplicaKey(context.broker_id, context.directory_id)
         self.partition = context.partition
-        self.timeouts = Timeouts(context.config, context.random)
+        self.timeouts = Timeouts(context.config(), context.random)
         self.broker = context.broker
         self._log_end = context.log_end
         kept = context.hard_state
@@ -86,7 +90,7 @@ class Replica:
         self.asking = Timer()
         self.checking = Timer()
         self.successors: tuple[ReplicaKey, ...] = ()
-        self.unaware: set[ReplicaKey] = set()
+        self.unaware: tuple[ReplicaKey, ...] = ()
 
     # ------------------------------------------------------------------------------------------------- what is known
 
@@ -138,7 +142,7 @@ class Replica:
             return
         if self.leadership is not None:
             self.leadership.change_voters(voters)
-            self.checking.start(self.timeouts.check_quorum_ms())
+            self.checking.start(self.timeouts.check_quorum_ms)
         elif self.may_stand != might_stand:
             if self.state in STANDING_STATES:
                 self._enter_waiting()
@@ -169,7 +173,7 @@ class Replica:
     def _wait(self) -> None:
         """Have the time begin after which this replica does not wait any longer: a voter stands then."""
         if self.state is State.FOLLOWER:
-            self.waiting.start(self.timeouts.fetch_ms())
+            self.waiting.start(self.timeouts.fetch_ms)
         elif self.may_stand or self.state is State.RESIGNED:
             self.waiting.start(self.timeouts.election_ms())
         else:
@@ -215,13 +219,13 @@ class Replica:
 
     def _enter_prospective(self, standing: Standing) -> None:
         self._enter(State.PROSPECTIVE, standing)
-        self.asking.start(self.timeouts.ask_again_ms())
+        self.asking.start(self.timeouts.ask_again_ms)
 
     def _be_candidate(self) -> None:
         self.ballots = Ballots(self.me)
         self._enter(State.CANDIDATE, Standing(self.standing.epoch + 1, NOBODY, self.me))
         self._wait()
-        self.asking.start(self.timeouts.ask_again_ms())
+        self.asking.start(self.timeouts.ask_again_ms)
         self.ask_votes()
         self.count_votes()
 
@@ -262,8 +266,8 @@ class Replica:
         self.waiting.stop()
         self.leadership = Leadership(self.me, epoch_start, self.voters)
         self.effects.append(self._first_records(granting))
-        self.checking.start(self.timeouts.check_quorum_ms())
-        self.asking.start(self.timeouts.begin_epoch_ms())
+        self.checking.start(self.timeouts.check_quorum_ms)
+        self.asking.start(self.timeouts.begin_epoch_ms)
         self.tell_leadership(self.voters.others(self.me))
 
     def _first_records(self, granting: Iterable[ReplicaKey]) -> tuple[KRaftControlRecord, ...]:
@@ -296,8 +300,8 @@ class Replica:
     def _enter_resigned(self) -> None:
         self._enter(State.RESIGNED, Standing(self.standing.epoch, self.me.broker_id))
         self.successors = ()
-        self.unaware = set(self.voters.others(self.me))
-        self.asking.start(self.timeouts.ask_again_ms())
+        self.unaware = self.voters.others(self.me)
+        self.asking.start(self.timeouts.ask_again_ms)
 
     def tell_resignation(self) -> None:
         """Tell whoever has not answered that this replica leads no more."""
@@ -314,7 +318,7 @@ class Replica:
         elif self.waiting.is_due(now_ms):
             self._end_waiting()
         elif self.asking.is_due(now_ms):
-            self.asking.start(self.timeouts.ask_again_ms())
+            self.asking.start(self.timeouts.ask_again_ms)
             if self.state is State.RESIGNED:
                 self.tell_resignation()
             else:
@@ -326,8 +330,8 @@ class Replica:
         if has_left or (len(self.voters) > 1 and self.checking.is_due(now_ms)):
             self.resign()
         elif self.asking.is_due(now_ms):
-            self.asking.start(self.timeouts.begin_epoch_ms())
-            self.tell_leadership(leadership.silent(now_ms, self.timeouts.begin_epoch_ms()))
+            self.asking.start(self.timeouts.begin_epoch_ms)
+            self.tell_leadership(leadership.silent(now_ms, self.timeouts.begin_epoch_ms))
 
     def _end_waiting(self) -> None:
         if self.state is State.RESIGNED:

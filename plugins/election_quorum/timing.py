@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
 
     from odradek.kernel.api import ConfigView
 
@@ -50,34 +49,38 @@ class Timer:
 
 
 class Timeouts:
-    """How long a voter waits, and for what. Reads settings as they are now."""
+    """How long a voter waits, and for what. Settings are read once: nobody can change them while a broker runs.
 
-    __slots__ = ("_config", "_random")
+    Attributes:
+        fetch_ms: How long a follower waits for an answer of its leader.
+        check_quorum_ms: How long a leader leads without the fetches of a majority: one and a half of their time-outs.
+        begin_epoch_ms: How often a leader tells who does not fetch that it leads.
+        ask_again_ms: After how long a vote that nobody answered is asked again: it may be lost.
+    """
 
-    def __init__(self, config: Callable[[], ConfigView], random: random.Random) -> None:
+    __slots__ = (
+        "_election_ms",
+        "_longest_backoff_ms",
+        "_random",
+        "ask_again_ms",
+        "begin_epoch_ms",
+        "check_quorum_ms",
+        "fetch_ms",
+    )
+
+    def __init__(self, config: ConfigView, random: random.Random) -> None:
         """Take the settings and chance."""
-        self._config, self._random = config, random
+        self._random = random
+        self._election_ms = config.get_int(ELECTION_TIMEOUT_KEY)
+        self._longest_backoff_ms = config.get_int(BACKOFF_KEY)
+        self.fetch_ms = config.get_int(FETCH_TIMEOUT_KEY)
+        self.check_quorum_ms = self.fetch_ms * 3 // 2
+        self.begin_epoch_ms = self.fetch_ms // 2
+        self.ask_again_ms = max(self._election_ms // 4, 1)
 
     def election_ms(self) -> int:
         """Return the time to wait for a leader or for votes: random, so that voters stand one after the other."""
-        length_ms = self._config().get_int(ELECTION_TIMEOUT_KEY)
-        return length_ms + self._random.randrange(length_ms) if length_ms else 0
-
-    def fetch_ms(self) -> int:
-        """Return how long a follower waits for an answer of its leader."""
-        return self._config().get_int(FETCH_TIMEOUT_KEY)
-
-    def check_quorum_ms(self) -> int:
-        """Return how long a leader leads without the fetches of a majority: one and a half of their time-outs."""
-        return self.fetch_ms() * 3 // 2
-
-    def begin_epoch_ms(self) -> int:
-        """Return how often a leader tells who does not fetch that it leads."""
-        return self.fetch_ms() // 2
-
-    def ask_again_ms(self) -> int:
-        """Return after how long a vote that nobody answered is asked again: it may be lost."""
-        return max(self._config().get_int(ELECTION_TIMEOUT_KEY) // 4, 1)
+        return self._election_ms + self._random.randrange(self._election_ms) if self._election_ms else 0
 
     def successor_ms(self, position: int, count: int) -> int:
         """Return how long a successor waits before it stands: the first not at all, each other twice as long.
@@ -88,6 +91,6 @@ class Timeouts:
         """
         if position == 0:
             return 0
-        longest_ms = self._config().get_int(BACKOFF_KEY)
+        longest_ms = self._longest_backoff_ms
         first_ms = longest_ms >> (count - 1) if count else longest_ms
         return min(longest_ms, first_ms << (position - 1))

@@ -123,7 +123,7 @@ _committed = Leadership.committed
 def counts_a_minority(self: Leadership, own_end: int) -> int:
     """Commit what one voter less than a majority has."""
     ends = sorted([own_end, *(follower.end for follower in self.followers.values())], reverse=True)
-    found = ends[max(self._voters.majority - 2, 0)]
+    found = ends[max(self._majority - 2, 0)]
     return found if found > self.epoch_start else -1
 
 
@@ -131,7 +131,7 @@ def counts_observers(self: Leadership, own_end: int) -> int:
     """Count whoever fetches."""
     ends = [own_end, *(known.end for known in (*self.followers.values(), *self.observers.values()))]
     ends.sort(reverse=True)
-    found = ends[self._voters.majority - 1] if len(ends) >= self._voters.majority else -1
+    found = ends[self._majority - 1]
     return found if found > self.epoch_start else -1
 
 
