@@ -41,6 +41,8 @@ RATES: Final = (500, 900, 999, 1001, 1100, 2000)
 JUMP_EXPONENTS: Final = range(10, 26)
 """A wall clock is off by 2 ** n ms: nine hours at most, so that nothing is old enough to be deleted or forgotten."""
 LOOK_S: Final = 0.02
+SETTLED_S: Final = 16
+"""Longer than `replica.lag.time.max.ms` and the time between two looks at it."""
 LONG_NS: Final = 12 * SECOND
 """After so long a broker that is not heard of leads no more."""
 
@@ -148,6 +150,7 @@ class ClusterAccidents:
         Raises:
             PromiseBrokenError: A replica is in sync no more, or a broker fenced.
         """
+        await self._wait_settled()
         source = self._random
         number = source.choice((CONTROLLER, *self._cluster.brokers))
         clock = self._cluster.brokers[number].host.clock
@@ -193,6 +196,16 @@ class ClusterAccidents:
             return
         what = {str(place): self._replicas(place) for place in self._behind()}
         raise SimulationError(f"the replicas are not in sync after {CATCH_UP_S_MAX} s: {what}")
+
+    async def _wait_settled(self) -> None:
+        """Wait until what happened before has no consequences any more: who lagged behind has been told of, or not."""
+        while True:
+            await self.wait_in_sync()
+            with trio.move_on_after(SETTLED_S) as passed:
+                while not self._behind():  # noqa: ASYNC110 - the world tells nobody what happens in it
+                    await trio.sleep(LOOK_S)
+            if passed.cancelled_caught:
+                return
 
     def _behind(self) -> list[TopicPartition]:
         """Return what is not in sync, or not known to all yet; the first partition of a topic that is not there."""
