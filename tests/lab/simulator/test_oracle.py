@@ -137,6 +137,18 @@ def test_what_a_client_comes_to_in_the_moment_of_the_loss_it_was_told_before() -
     made.check_log(0, log_of(SECOND))
 
 
+def test_what_was_unanswered_when_the_broker_stopped_may_be_there_twice_and_nothing_else() -> None:
+    made = oracle()
+    made.acknowledged(FIRST, 0, NOW)
+    made.stopped()
+    made.check_log(0, log_of(FIRST, SECOND, THIRD, SECOND, THIRD))
+
+    with pytest.raises(PromiseBrokenError, match=r"^order: "):
+        made.check_log(0, log_of(FIRST, THIRD, SECOND))
+    with pytest.raises(PromiseBrokenError, match=r"^once: "):
+        made.check_log(0, log_of(FIRST, FIRST))
+
+
 def test_order_is_promised_to_idempotent_producers_alone() -> None:
     oracle(is_idempotent=False).check_log(0, log_of(SECOND, FIRST, FIRST))
 

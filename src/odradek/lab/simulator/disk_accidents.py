@@ -51,7 +51,7 @@ class DiskAccidents:
         *,
         topic: str,
         count: int,
-        on_end: Callable[[], None],
+        on_end: Callable[[bool], None],
         on_rot: Callable[[int, int], None],
     ) -> None:
         """Plan them.
@@ -62,7 +62,7 @@ class DiskAccidents:
             target: To whose broker; it is started by `run`.
             topic: Whose logs rot.
             count: How many.
-            on_end: Called each time when the broker has ended.
+            on_end: Called each time when the broker has ended: whether it was asked to.
             on_rot: Given a partition and the offset of a batch that rotted.
         """
         self._run = run
@@ -101,17 +101,18 @@ class DiskAccidents:
 
     async def _end(self) -> None:
         """End the broker, if it has not ended by itself."""
-        target = self._target
+        target, is_stopped = self._target, False
         if target.host.process is not None:
             if is_chosen(self._random, 0.5):
                 target.crash()
             elif target.broker is not None:
+                is_stopped = True
                 target.broker.stop()
             with trio.move_on_after(60):
                 await target.wait_ended()
             target.crash()
         await target.wait_ended()
-        self._on_end()
+        self._on_end(is_stopped)
 
     def _begin(self, accident: DiskAccident) -> None:
         disk, source = self._target.host.disk, self._random

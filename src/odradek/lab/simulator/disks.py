@@ -36,7 +36,9 @@ class Disks(Append):
             on_rot=self._rotted,
         )
 
-    def _ended(self) -> None:
+    def _ended(self, is_stopped: bool) -> None:
+        if is_stopped:
+            self._oracle.stopped()
         self._oracle.died(self._run.world.now_ns)
 
     def _rotted(self, partition: int, offset: int) -> None:
