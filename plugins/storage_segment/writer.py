@@ -281,6 +281,9 @@ class LogWriter:
 
     def _open_active(self) -> None:
         active = self._active
+        if self._staged:
+            # A new epoch in the middle of what a follower takes: an index entry of it points behind what is scanned.
+            self._write_staged()
         trusted, active.next_offset = active.next_offset, -1
         if active.find_next_offset() != trusted:
             reason = f"{active.path} ends at {active.next_offset}, its checkpoint of a clean shutdown says {trusted}"

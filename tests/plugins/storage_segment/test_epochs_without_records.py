@@ -4,7 +4,8 @@ from pathlib import Path
 
 from odradek.kernel.api import LogConfig, PartitionLog
 from odradek.plugins.storage_segment.engine import SegmentEngine
-from odradek.testing.contracts.storage_base import fill
+from odradek.testing.batches import make_batch
+from odradek.testing.contracts.storage_base import all_bytes, fill
 
 from .test_segment_engine import partition, started
 
@@ -96,3 +97,17 @@ def test_epochs_that_a_recovery_found_in_the_log_survive_a_clean_shutdown_withou
     _, again = opened(tmp_path)
 
     assert list(again.epoch_entries()) == [(3, 0), (4, 5)]
+
+
+def test_an_epoch_begins_behind_batches_that_are_indexed_and_not_written_yet(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    log = engine.open_log(partition(0), LogConfig(index_interval_bytes=64))
+    batches = fill(log, 0, 3)
+    for offset, epoch in ((3, 0), (4, 1)):  # as a follower has them from a leader of before and the one of now
+        log.assign_epoch(epoch, offset)
+        batches.append(make_batch(offset, epoch=epoch, timestamp=1_000 + offset))
+        log.append(batches[-1], offset, offset, 1_000 + offset)
+    log.write_pending()
+
+    assert all_bytes(log) == batches
+    assert list(log.epoch_entries()) == [(0, 3), (1, 4)]
