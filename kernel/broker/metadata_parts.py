@@ -213,6 +213,8 @@ class MetadataParts:
         """Have leaders move to other brokers before this one ends."""
         if self.calls.member is not None:
             await self.calls.member.leave()
+        elif self._serving is not None:
+            await self._serving.leave()
 
     async def close(self) -> None:
         """Serve what waits for the metadata log, then end it."""

@@ -8,6 +8,7 @@ from .dead_brokers import DeadBrokers
 from .leader_balance import LeaderBalance
 from .metadata_feed import MetadataFeed
 from .own_directories import OwnDirectories
+from .own_leaders import hand_over
 from .session_watch import SessionWatch
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class ControllerServing:
             failed_directories: Returns the ids of this node's log directories that failed.
         """
         clock, sessions = machine.clock, rules.sessions
+        self._metadata, self._rules = metadata, rules
         self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=sessions, clock=clock)
         self.watch = SessionWatch(metadata, sessions, node_id=rules.node_id, clock=clock)
         self.dead = DeadBrokers(metadata, sessions, rules.config, machine.network)
@@ -57,6 +59,10 @@ class ControllerServing:
         if rules.config.get_bool("auto.leader.rebalance.enable"):
             interval_s = rules.config.get_int("leader.imbalance.check.interval.seconds")
             self.balance = LeaderBalance(metadata, interval_s)
+
+    async def leave(self) -> None:
+        """Have others lead what the broker beside this controller leads; see `own_leaders.hand_over`."""
+        await hand_over(self._metadata, self._rules)
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what runs while the node serves, with names."""

@@ -34,12 +34,10 @@ from tests.packaging.conftest import copy_checkout
 from .node_processes import Build, Node
 from .simulated import CONNECTION
 from .test_processes import PATIENCE_S
-from .test_real_faults import TOPIC, Load, check, read_all
+from .test_real_faults import REPLICAS, TOPIC, Load, check, read_all
 
 OLD: Final = METADATA_VERSION_ELR - 1
 UPGRADE, SAFE_DOWNGRADE = 1, 2
-LED_BY_OTHERS: Final = [[2, 3, 1], [3, 2, 1], [2, 3, 1]]
-"""By partition: while the controller's broker is exchanged nobody can be made leader, so it leads nothing."""
 
 
 @contextmanager
@@ -104,7 +102,7 @@ def loaded(nodes: Mapping[int, Node]) -> Iterator[Load]:
     """Load all the while; what was acknowledged is looked for in the end."""
     bootstrap = ",".join(node.address for node in nodes.values())
     client = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic(TOPIC, len(LED_BY_OTHERS), replica_assignment=LED_BY_OTHERS, config={"min.insync.replicas": "2"})
+    topic = NewTopic(TOPIC, len(REPLICAS), replica_assignment=REPLICAS, config={"min.insync.replicas": "2"})
     client.create_topics([topic])[TOPIC].result(timeout=PATIENCE_S)
     load = Load(bootstrap)
     with load.running():
