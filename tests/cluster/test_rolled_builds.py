@@ -38,6 +38,11 @@ from .test_real_faults import REPLICAS, TOPIC, Load, check, read_all
 
 OLD: Final = METADATA_VERSION_ELR - 1
 UPGRADE, SAFE_DOWNGRADE = 1, 2
+HOLDS: Final = {
+    "kernel/metadata/features.py": r"(METADATA_VERSION_MAX: Final = )\d+()",
+    "kernel/config/definitions/odradek.py": r'("odradek.metadata.version.max", INT, )\d+(, )',
+}
+"""Where a build says which level of the metadata is the newest that it knows."""
 
 
 @contextmanager
@@ -131,11 +136,11 @@ def wheels(tmp_path: Path) -> dict[str, Build]:
         (tmp_path / name).mkdir()
         checkout = copy_checkout(tmp_path / name / "checkout")
         if name == "old":
-            features = checkout / "kernel" / "metadata" / "features.py"
-            text = features.read_text()
-            held = re.sub(r"(METADATA_VERSION_MAX: Final = )\d+", rf"\g<1>{OLD}", text)
-            assert held != text
-            features.write_text(held)
+            for place, pattern in HOLDS.items():
+                text = (checkout / place).read_text()
+                held = re.sub(pattern, rf"\g<1>{OLD}\g<2>", text)
+                assert held != text, f"nothing in {place} says which level is the newest"
+                (checkout / place).write_text(held)
         environment = Environment(tmp_path / name / "venv")
         environment.install(str(build(checkout, "wheel")))
         builds[name] = Build(environment.folder / "bin" / "python")
