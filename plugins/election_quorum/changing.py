@@ -16,6 +16,7 @@ from .voter_changes import (
     answers_at_once,
     asked_replica,
     decide,
+    wrong_epoch,
 )
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ class Changing:
     def ask(self, asked: PeerMessage, now_ms: int) -> None:
         """Begin a change, or refuse it."""
         replica, request = self._replica, cast("VoterChange", asked.message)
-        if replica.leadership is None:
-            self._answer(asked, NOT_LEADING)
+        wrong = wrong_epoch(asked.message, replica.standing.epoch)
+        if wrong is not None or replica.leadership is None:
+            self._answer(asked, wrong or NOT_LEADING)
             return
         decided = decide(
             request,

@@ -356,7 +356,7 @@ class QuorumElection:
     def _on_describe_request(self, asked: PeerMessage) -> None:
         replica = self._replica
         if messages.part_of(asked.message, self._partition) is None:
-            replica.effects.answer(asked, messages.refusal(asked.message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            replica.effects.answer(asked, messages.unknown_partitions(asked.message))
         elif replica.leadership is None:
             self._answer(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:

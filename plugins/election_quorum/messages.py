@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from .standing import Standing
 
 
+NOT_HERE: Final = "This server does not host this topic-partition."
+
+
 class _Api(NamedTuple):
     """The classes of an answer."""
 
@@ -153,6 +156,25 @@ def end_request(
         preferred_candidates=candidates,
     )
     return EndQuorumEpochRequest(topics=[EndTopic(topic_name=partition.topic, partitions=[item])])
+
+
+def unknown_partitions(request: Any) -> Message:
+    """Return the answer to a DescribeQuorum about what is no quorum here."""
+    topics = [
+        DescribedTopic(
+            topic_name=topic.topic_name,
+            partitions=[
+                DescribedPartition(
+                    partition_index=item.partition_index,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    error_message=NOT_HERE,
+                )
+                for item in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return DescribeQuorumResponse(topics=topics)
 
 
 def described(leadership: Leadership, me: ReplicaKey, own_end: int, now_ms: int, *, is_voter: bool) -> dict[str, Any]:

@@ -44,6 +44,12 @@ if TYPE_CHECKING:
 
 VoterChange: TypeAlias = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
 KRAFT_VERSION_MAX: Final = 1
+_VERBS: Final = {AddRaftVoterRequest: "Add", RemoveRaftVoterRequest: "Remove", UpdateRaftVoterRequest: "Update"}
+_GERUNDS: Final = {
+    AddRaftVoterRequest: "adding",
+    RemoveRaftVoterRequest: "removing",
+    UpdateRaftVoterRequest: "updating",
+}
 
 
 class Situation(NamedTuple):
@@ -93,9 +99,10 @@ def decide(request: VoterChange, situation: Situation) -> KRaftVoters | Refusal:
     """Return the voters that are to be, or why there is no change."""
     replica, voters = asked_replica(request), situation.voters
     if replica.broker_id < 0 or replica.directory_id == ZERO_ID:
-        return Refusal(ErrorCode.INVALID_REQUEST, "the request does not say which voter: its id and directory id")
+        return Refusal(ErrorCode.INVALID_REQUEST, f"{_VERBS[type(request)]} voter request didn't include a valid voter")
     if voters.record is None:
-        return Refusal(ErrorCode.UNSUPPORTED_VERSION, "voters are fixed where the feature kraft.version is 0")
+        what = f"Cluster doesn't support {_GERUNDS[type(request)]} voter because the kraft.version feature is 0"
+        return Refusal(ErrorCode.UNSUPPORTED_VERSION, what)
     if not situation.has_committed:
         return Refusal(ErrorCode.REQUEST_TIMED_OUT, "the leader has committed nothing in its epoch yet")
     if situation.is_changing:
@@ -147,6 +154,14 @@ def answer_change(request: Message, standing: Standing, refusal: Refusal | None)
         return RemoveRaftVoterResponse(error_code=error, error_message=message)
     leader = CurrentLeader(leader_id=standing.leader_id, leader_epoch=standing.epoch)
     return UpdateRaftVoterResponse(error_code=error, current_leader=leader)
+
+
+def wrong_epoch(request: Message, epoch: int) -> Refusal | None:
+    """Return why a request that names its leader's epoch is not for this leader, None where it is."""
+    asked = request.current_leader_epoch if isinstance(request, UpdateRaftVoterRequest) else epoch
+    if asked < epoch:
+        return Refusal(ErrorCode.FENCED_LEADER_EPOCH, f"the leader's epoch is {epoch}")
+    return Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH, f"the epoch is {epoch}") if asked > epoch else None
 
 
 def answers_at_once(request: Message) -> bool:

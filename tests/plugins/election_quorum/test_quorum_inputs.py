@@ -282,6 +282,7 @@ def test_metadata_that_names_the_same_replicas_again_changes_nothing() -> None:
 
 def update(broker_id: int = 2, life: int = 2, feature: KRaftVersionFeature = FEATURE) -> UpdateRaftVoterRequest:
     return UpdateRaftVoterRequest(
+        current_leader_epoch=1,
         voter_id=broker_id,
         voter_directory_id=directory(life),
         listeners=[Listener(name="CONTROLLER", host="two", port=9093)],
