@@ -22,7 +22,7 @@ import attrs
 
 from ..contracts.election import NO_BROKER_EPOCH
 from ..contracts.tiering import RecordsAreRemoteError
-from ..errors import ErrorCode, KafkaError, StorageError
+from ..errors import CorruptionError, ErrorCode, KafkaError, StorageError
 from ..partitions.leading import note_follower
 from ..purgatory.delayed_operation import Outcome
 from ..types import NO_EPOCH, READ_COMMITTED, IsolationLevel
@@ -191,6 +191,11 @@ def read_targets(
                 result.cold += (target,)
         except KafkaError as error:
             _fail(error.code, answer)
+            result.is_final = True
+        except CorruptionError as error:
+            # A storage error would be waited for, as one that passes: damage stays.
+            log.error("%s cannot be read from offset %d on: %s", target.replica, target.fetch_offset, error)
+            _fail(ErrorCode.CORRUPT_MESSAGE, answer)
             result.is_final = True
         except StorageError:
             _fail(ErrorCode.KAFKA_STORAGE_ERROR, answer)

@@ -195,19 +195,17 @@ class OffsetIndex(_MappedIndex):
         """Add an entry; both columns must grow. `size_bytes_max` is the size to allocate if nothing is yet."""
         self._append(offset - self.base_offset, position, size_bytes_max)
 
-    def position_before_offset(self, offset: int) -> int:
-        """Return a batch's position at or before which no batch ends at or after `offset`, the largest known."""
-        count = self._count_up_to(offset - self.base_offset, 0)
-        return self._entry_at(count - 1)[1] if count else 0
+    def count_before_offset(self, offset: int) -> int:
+        """Return how many entries are of batches of which none ends behind `offset`."""
+        return self._count_up_to(offset - self.base_offset, 0)
 
-    def position_before_position(self, position: int) -> int:
-        """Return the largest known position of a batch that is at most `position`."""
-        count = self._count_up_to(position, 1)
-        return self._entry_at(count - 1)[1] if count else 0
+    def count_before_position(self, position: int) -> int:
+        """Return how many entries are of batches that begin at `position` or before."""
+        return self._count_up_to(position, 1)
 
-    def last_entry(self) -> tuple[int, int]:
-        """Return (offset, position) of the last entry; there is one."""
-        relative, position = self._entry_at(self.entries_count - 1)
+    def entry_at(self, number: int) -> tuple[int, int]:
+        """Return (offset, position) of an entry, which there is."""
+        relative, position = self._entry_at(number)
         return self.base_offset + relative, position
 
     def truncate(self, offset: int) -> None:
@@ -266,10 +264,14 @@ class TimeIndex(_MappedIndex):
         timestamp, relative = self._entry_at(self.entries_count - 1)
         return timestamp, self.base_offset + relative
 
-    def offset_before_timestamp(self, timestamp: int) -> int:
-        """Return the offset of the last entry whose timestamp is at most `timestamp`, or the base offset."""
-        count = self._count_up_to(timestamp, 0)
-        return self.base_offset + (self._entry_at(count - 1)[1] if count else 0)
+    def count_before_timestamp(self, timestamp: int) -> int:
+        """Return how many entries have a timestamp of at most `timestamp`."""
+        return self._count_up_to(timestamp, 0)
+
+    def entry_at(self, number: int) -> tuple[int, int]:
+        """Return (timestamp, offset) of an entry, which there is."""
+        timestamp, relative = self._entry_at(number)
+        return timestamp, self.base_offset + relative
 
     def truncate(self, offset: int) -> None:
         """Drop the entries at or above `offset`."""

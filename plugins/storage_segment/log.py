@@ -124,7 +124,7 @@ class SegmentLog(LogWriter):
             for segment in self._directory.segments[self._directory.floor(start_offset) :]:
                 if segment.find_max_timestamp()[0] < timestamp:
                     continue
-                first = max(segment.time_index.offset_before_timestamp(timestamp), start_offset)
+                first = max(segment.offset_before_timestamp(timestamp), start_offset)
                 for position, header in segment.headers(segment.position_of(first)):
                     if header.max_timestamp >= timestamp:
                         return segment.slice(position, header.length_bytes, is_recent=False).read()

@@ -262,7 +262,8 @@ class LogDir:
             self._copies_count,
             {
                 RECOVERY_POINTS: dict(self.recovery_points),
-                LOG_START_OFFSETS: dict(self.log_start_offsets),
+                # Where nothing was deleted there is nothing that damage could make an offset of.
+                LOG_START_OFFSETS: {key: offset for key, offset in self.log_start_offsets.items() if offset},
                 HIGH_WATERMARKS: dict(self.high_watermarks),
                 **clean_ends,
             },

@@ -5,6 +5,7 @@ Nothing is opened until it is used: a closed segment that nobody reads is a few 
 
 from __future__ import annotations
 
+import logging
 import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from odradek.storage_base import EpochCache
 
 
+_logger: Final = logging.getLogger(__name__)
+
 OFFSETS_MAX: Final = (1 << 31) - 1
 """An index holds offsets relative to the base offset, in a signed 32-bit number."""
 
@@ -61,6 +64,7 @@ class Segment:
         "_cuts",
         "_files",
         "_handle",
+        "_is_distrusted",
         "_time_known",
         "base_offset",
         "index",
@@ -78,6 +82,7 @@ class Segment:
         self._files = files
         self._handle: FileHandle | None = None
         self._time_known = False
+        self._is_distrusted = False
         self._cuts: dict[tuple[int, int], tuple[int, int]] = {}
         self.base_offset = base_offset
         self.path = directory / segment_file_name(base_offset, LOG, mark)
@@ -191,7 +196,45 @@ class Segment:
 
     def position_of(self, offset: int) -> int:
         """Return where the first batch begins that ends at or after `offset`; the segment's size when there is none."""
-        return self._find(self.index.position_before_offset(offset), offset, self.size_bytes)[0]
+        return self._find(self._position_before_offset(offset), offset, self.size_bytes)[0]
+
+    def _position_before_offset(self, offset: int) -> int:
+        """Return a batch's position at or before which no batch ends behind `offset`, the largest known."""
+        return self._position_by(self.index.count_before_offset(offset), offset, self.size_bytes)
+
+    def _position_before_position(self, position: int) -> int:
+        """Return the largest known position of a batch that is at most `position`."""
+        return self._position_by(self.index.count_before_position(position), NO_LIMIT, position)
+
+    def _position_by(self, count: int, offset_max: int, position_max: int) -> int:
+        """Return where the batch begins of the last of the first `count` index entries that fit one, 0 if none does.
+
+        In a file a bit may turn round. An entry by which a batch would be passed over leads to none that begins at or
+        before its offset; and who looked at such an entry counts too many.
+        """
+        while count:
+            offset, position = self.index.entry_at(count - 1)
+            if offset <= offset_max and position <= position_max and self._begins_batch(position, offset):
+                return position
+            self._distrust(self.index.path)
+            count -= 1
+        return 0
+
+    def _begins_batch(self, position: int, offset: int) -> bool:
+        """Say whether a batch that holds `offset`, or is before it, begins at a position."""
+        if not 0 <= position <= self.size_bytes - HEADER_SIZE:
+            return False
+        data = self._files.pread(self.handle().fd, HEADER_SIZE, position)
+        if len(data) < HEADER_SIZE:
+            return False
+        header = read_header(data, 0)
+        return header.magic == MAGIC and self.base_offset <= header.base_offset <= offset
+
+    def _distrust(self, path: Path) -> None:
+        """Say once that an index is damaged."""
+        if not self._is_distrusted:
+            self._is_distrusted = True
+            _logger.warning("%s: an entry fits no batch: damaged, it is searched for others that do", path)
 
     def cut(self, start: int, limit: int) -> tuple[int, int]:
         """Return the last boundary between batches in `[start, limit]`, and the base offset of the batch there.
@@ -201,7 +244,7 @@ class Segment:
         """
         cut = self._cuts.get((start, limit))
         if cut is None:
-            cut = self._find(max(start, self.index.position_before_position(limit)), NO_LIMIT, limit)
+            cut = self._find(max(start, self._position_before_position(limit)), NO_LIMIT, limit)
             if len(self._cuts) >= _CUTS_MAX:
                 del self._cuts[next(iter(self._cuts))]
             self._cuts[start, limit] = cut
@@ -236,7 +279,7 @@ class Segment:
         """Return the offset after the segment's last batch, its base offset when it is empty."""
         if self.next_offset < 0:
             found = self.base_offset
-            for _, header in self.headers(self.index.position_before_position(self.size_bytes)):
+            for _, header in self.headers(self._position_before_position(self.size_bytes)):
                 found = header.next_offset
             self.next_offset = found
         return self.next_offset
@@ -272,15 +315,31 @@ class Segment:
     def find_max_timestamp(self) -> tuple[int, int]:
         """Return (largest timestamp, last offset of the batch that has it), `(-1, -1)` without one."""
         if not self._time_known:
-            timestamp, offset = self.time_index.last_entry()
-            if self.time_index.entries_count and timestamp > self.max_timestamp:
+            self.time_index.load()
+            timestamp, offset = self._time_entry_by(self.time_index.entries_count, NO_LIMIT)
+            if timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = timestamp, offset
             # The entry that closes the index covers the whole segment, if it was written: look at what follows it.
-            start = self.index.position_before_offset(offset) if self.time_index.entries_count else 0
-            for _, header in self.headers(start):
+            for _, header in self.headers(self._position_before_offset(offset)):
                 self.note_timestamp(header.max_timestamp, header.last_offset)
             self._time_known = True
         return self.max_timestamp, self.max_timestamp_offset
+
+    def offset_before_timestamp(self, timestamp: int) -> int:
+        """Return an offset at or before which no batch is later than `timestamp`, the largest known."""
+        return self._time_entry_by(self.time_index.count_before_timestamp(timestamp), timestamp)[1]
+
+    def _time_entry_by(self, count: int, timestamp_max: int) -> tuple[int, int]:
+        """Return the last of the first `count` time index entries that fits a batch, else -1 and the base offset."""
+        while count:
+            timestamp, offset = self.time_index.entry_at(count - 1)
+            for _, header in self.headers(self.position_of(offset)):
+                if header.base_offset <= offset and header.max_timestamp == timestamp <= timestamp_max:
+                    return timestamp, offset
+                break
+            self._distrust(self.time_index.path)
+            count -= 1
+        return NO_TIMESTAMP, self.base_offset
 
     def find_first_timestamp(self) -> int:
         """Return the first batch's max timestamp, as Kafka rolls by; -1 when the segment is empty or has none."""
@@ -358,13 +417,23 @@ class Segment:
 
     def sound_batches(self) -> Iterator[tuple[int, BatchHeader]]:
         """Yield (position, header) of each batch before the first that is broken, out of order or torn off."""
-        next_offset = self.base_offset
+        next_offset, held = self.base_offset, None
         with suppress(CorruptRecordsError):
             for position, header, batch in self.batches(0):
                 if not self._is_sound(header, batch, next_offset):
-                    return
-                yield position, header
+                    if held is not None and header.base_offset < next_offset and is_crc_valid(batch, 0, header):
+                        return  # the gap before the one that is held was none: its offset is not what was written
+                    break
+                if held is not None:
+                    yield held
+                # No checksum covers an offset: a batch behind a gap is believed when the one behind it is in order.
+                has_gap = header.base_offset > next_offset
+                held = (position, header) if has_gap else None
+                if not has_gap:
+                    yield position, header
                 next_offset = header.next_offset
+        if held is not None:
+            yield held
 
     def has_batch_behind(self, position: int) -> bool:
         """Say whether anything from `position` on, at any byte, is a whole batch of a sound checksum. Reads it all."""
@@ -394,7 +463,7 @@ class Segment:
         self.index.check(self.size_bytes)
         self.time_index.check()
         if self.index.entries_count:
-            offset, position = self.index.last_entry()
+            offset, position = self.index.entry_at(self.index.entries_count - 1)
             self._check_entry(position, offset, None)
         if self.time_index.entries_count:
             timestamp, offset = self.time_index.last_entry()

@@ -48,7 +48,7 @@ class TimeLookup:
 
     @staticmethod
     def _read(segment: Segment, timestamp: int) -> None:
-        first = segment.time_index.offset_before_timestamp(timestamp)
+        first = segment.offset_before_timestamp(timestamp)
         for _, header, _ in segment.batches(segment.position_of(first)):
             if header.max_timestamp >= timestamp:
                 return

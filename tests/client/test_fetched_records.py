@@ -87,6 +87,34 @@ def test_a_wrong_checksum_and_less_than_a_batch_are_corrupt() -> None:
     assert [r.offset for r in FetchedRecords(WHERE, broken, 0, None, checks_crcs=False)] == [0, 1]
 
 
+def with_offset(data: bytes, number: int, offset: int) -> bytes:
+    """Put another base offset into the header of one of several batches of two records."""
+    size = len(data) // 3
+    return data[: number * size] + offset.to_bytes(8) + data[number * size + 8 :]
+
+
+@pytest.mark.parametrize(
+    ("number", "offset", "shown"),
+    [(1, 6, [0, 1]), (1, 1 << 62, [0, 1]), (1, 0, [0, 1]), (0, 8, []), (2, 2, [0, 1, 2, 3])],
+)
+def test_a_batch_whose_offset_is_not_what_was_written_is_corrupt_and_not_shown(
+    number: int, offset: int, shown: list[int]
+) -> None:
+    records = FetchedRecords(
+        WHERE, with_offset(batch(0, 2) + batch(2, 2) + batch(4, 2), number, offset), 0, None, checks_crcs=True
+    )
+
+    assert [next(records).offset for _ in shown] == shown
+    with pytest.raises(CorruptRecordsError, match="follows one that ends at"):
+        next(records)
+
+
+def test_gaps_of_compaction_are_none_that_are_corrupt() -> None:
+    assert offsets(batch(3, 2) + batch(9, 1) + batch(20, 2), 1) == [3, 4, 9, 20, 21]
+    with pytest.raises(CorruptRecordsError, match="reaches it"):
+        offsets(batch(3, 2), 7)
+
+
 def make_fetcher(**more: object) -> tuple[Fetcher, Cluster]:
     cluster = Cluster()
     topic = MetadataResponseTopic(

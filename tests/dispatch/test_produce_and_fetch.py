@@ -13,6 +13,7 @@ from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.replica import Replica, TopicSettings
+from odradek.kernel.records.batch import MAGIC_POSITION
 from odradek.kernel.records.validation import ValidationRules
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import encode_request
@@ -426,6 +427,25 @@ def test_offsets_outside_the_log_are_refused_at_once(house: House, offset: int, 
     part = fetch_part(house.client.ask(fetch_request(offset, max_wait_ms=0), 11))
 
     assert part.error_code == expected
+
+
+def test_who_meets_a_header_that_is_damaged_is_told_and_the_log_says_which_file(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    house.hosted.open("t")
+    for _ in range(2):
+        house.client.ask(produce_request((0, batch(b"a"))), 9)
+    directory = house.hosted.replicas.get("t", 0).log.directory
+    assert directory is not None
+    (path,) = directory.glob("*.log")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 + MAGIC_POSITION] ^= 8
+    path.write_bytes(content)
+
+    part = fetch_part(house.client.ask(fetch_request(1, max_wait_ms=0), 11))
+
+    assert part.error_code == ErrorCode.CORRUPT_MESSAGE
+    assert str(path) in caplog.text
 
 
 @pytest.mark.parametrize(

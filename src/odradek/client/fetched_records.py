@@ -10,7 +10,7 @@ out: an aborted transaction begins at the first offset that the broker names, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from odradek.kernel.records.aborted import AbortedTransactions
 from odradek.kernel.records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
+    from odradek.kernel.records.batch import BatchHeader
     from odradek.kernel.types import Buffer
 
 
@@ -102,7 +103,7 @@ class FetchedRecords:
         topic, number = self._partition
         position = self._position
         has_batch = False
-        for place, header in iterate_batches(records):
+        for place, header in _in_order(iterate_batches(records), position):
             has_batch = True
             if self._checks_crcs and not is_crc_valid(records, place, header):
                 raise CorruptRecordsError(f"checksum of the batch at offset {header.base_offset}", position=place)
@@ -115,6 +116,42 @@ class FetchedRecords:
                     if offset >= position:
                         yield ConsumerRecord(topic, number, offset, timestamp, key, value, headers, is_by_broker, epoch)
             self.next_offset = max(position, header.next_offset)
+        if has_batch and self.next_offset == position:
+            raise CorruptRecordsError(f"no batch of those that were fetched from offset {position} on reaches it")
         if not has_batch:
             # KIP-74: a broker sends the first batch whole, however large: less than a batch is no progress.
             raise CorruptRecordsError("a fetched batch is cut off")
+
+
+def _in_order(batches: Iterator[tuple[int, BatchHeader]], position: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield batches as long as each begins where the one before ends, or behind a gap: no checksum covers an offset.
+
+    Where one begins before that, one of the two is not what was written: the first, if it stands behind a gap, which
+    compaction leaves, else the second. That one is not yielded.
+
+    Raises:
+        CorruptRecordsError: There is such a batch.
+    """
+    begins_max, expected = -1, position
+    held: tuple[int, BatchHeader] | None = None
+    try:
+        for place, header in batches:
+            if header.base_offset < begins_max:
+                wrong, held = held or (place, header), None
+                _refuse_overlap(header.base_offset, begins_max, wrong[0])
+            if held is not None:
+                yield held
+            held = (place, header) if header.base_offset > expected else None
+            if held is None:
+                yield place, header
+            begins_max = expected = header.next_offset
+    except CorruptRecordsError:
+        if held is not None:
+            yield held
+        raise
+    if held is not None:
+        yield held
+
+
+def _refuse_overlap(offset: int, end: int, place: int) -> NoReturn:
+    raise CorruptRecordsError(f"a batch at offset {offset} follows one that ends at {end}", position=place)
