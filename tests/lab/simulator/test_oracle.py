@@ -209,6 +209,7 @@ def test_behind_a_batch_that_rotted_nothing_is_promised_and_before_it_everything
     made.rotted(0, 1)
     made.acknowledged(THIRD, 2, NOW)
     made.check_log(0, log_of(FIRST))
+    made.check_log(0, [(0, FIRST.value), (1 << 20, SECOND.value)])
     made.delivered(0, 1, THIRD.value, NOW)
 
     with pytest.raises(PromiseBrokenError, match=r"^kept: "):

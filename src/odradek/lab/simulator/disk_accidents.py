@@ -34,6 +34,17 @@ SLOW_NS_MAX: Final = 3 * SECOND
 DURATION_NS_MAX: Final = 40 * SECOND
 UNCHECKED_BYTES: Final = 17
 """Of a batch the first ones are not under its checksum: base offset, length, leader epoch, magic."""
+CHECKPOINTS: Final = r"/data/(recovery-point|log-start|replication|cleaner)-offset-checkpoint"
+BESIDE: Final = r"/data/{topic}-\d+/(\d+\.(index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint)"
+"""Of what lies beside logs, these files; of checkpoints only the lines of the topic whose logs rot."""
+BITS_BESIDE: Final = 16
+"""So many turn round at once, for few matter."""
+ENTRY_BYTES: Final = {"index": 8, "timeindex": 12}
+"""Entries that are not written yet mean nothing, and do not rot."""
+
+ACCIDENTS: Final = (*DiskAccident,)
+"""What is drawn from."""
+ROTS: Final = (DiskAccident.ROT, DiskAccident.ROT_OF_HEADER, DiskAccident.ROT_BESIDE)
 
 
 class DiskAccidents:
@@ -82,8 +93,9 @@ class DiskAccidents:
         """Let them happen."""
         target, disk = self._target, self._target.host.disk
         for _ in range(self._count):
-            accident = self._random.choice([*DiskAccident])
-            if is_chosen(self._random, 0.3):  # also while it starts
+            accident = self._random.choice(ACCIDENTS)
+            if is_chosen(self._random, 0.3) or accident is DiskAccident.ROT_BESIDE:
+                # While it starts: what lies beside logs is in memory when it serves.
                 self._begin(accident)
                 target.start()
             else:
@@ -116,7 +128,7 @@ class DiskAccidents:
 
     def _begin(self, accident: DiskAccident) -> None:
         disk, source = self._target.host.disk, self._random
-        if accident is DiskAccident.ROT and not self._rot():
+        if accident in ROTS and not self._rot(accident):
             accident = DiskAccident.SLOW  # there is nothing yet that could rot
         match accident:
             case DiskAccident.ERROR:
@@ -127,24 +139,46 @@ class DiskAccidents:
                 disk.capacity_bytes = disk.used_bytes + between(source, 0, ROOM_BYTES_MAX)
             case DiskAccident.SLOW:
                 disk.faults.sync_ns_max = disk.faults.read_ns_max = between(source, MILLISECOND, SLOW_NS_MAX)
-            case DiskAccident.ROT:
+            case DiskAccident.ROT | DiskAccident.ROT_OF_HEADER | DiskAccident.ROT_BESIDE:
                 pass
         self._run.count("accidents of the disk")
         self._run.count(f"disk: {accident.value}")
         self._run.world.note("disk accident", accident.name)
 
-    def _rot(self) -> bool:
-        rotten = self._target.host.disk.rot(lambda path, file, at: self._batch_at(path, file, at) is not None)
-        if rotten is None:
+    def _rot(self, accident: DiskAccident) -> bool:
+        """Turn a bit round; return whether there was one."""
+        found: tuple[int, int] | None = None
+
+        def can_rot(path: str, file: File, position: int) -> bool:
+            nonlocal found
+            if accident is DiskAccident.ROT_BESIDE:
+                return self._is_beside(path, bytes(file.data), position)
+            found = self._batch_at(path, file, position, is_in_header=accident is DiskAccident.ROT_OF_HEADER)
+            return found is not None
+
+        bits = BITS_BESIDE if accident is DiskAccident.ROT_BESIDE else 1
+        if not [rotten for _ in range(bits) if (rotten := self._target.host.disk.rot(can_rot)) is not None]:
             return False
-        file = next(file for path, file in self._target.host.disk.walk() if path == rotten.path)
-        found = self._batch_at(rotten.path, file, rotten.position)
-        assert found is not None, "it was found before"
-        self._on_rot(*found)
+        if found is not None:
+            self._on_rot(*found)
         return True
 
-    def _batch_at(self, path: str, file: File, position: int) -> tuple[int, int] | None:
-        """Return whose batch has this byte under its checksum: partition and offset; None for no batch of the topic."""
+    def _is_beside(self, path: str, data: bytes, position: int) -> bool:
+        """Say whether this byte is one of a file beside a log of the topic, or of its lines in a checkpoint."""
+        if re.fullmatch(CHECKPOINTS, path):
+            start = data.rfind(b"\n", 0, position) + 1
+            return data.startswith(f"{self._topic} ".encode(), start)
+        if not re.fullmatch(BESIDE.format(topic=self._topic), path):
+            return False
+        size = ENTRY_BYTES.get(path.rpartition(".")[2], 1)
+        start = position // size * size
+        return any(data[start : start + size])
+
+    def _batch_at(self, path: str, file: File, position: int, *, is_in_header: bool) -> tuple[int, int] | None:
+        """Return whose batch has this byte, in the part that its checksum covers or before: partition and offset.
+
+        None if the byte is of no batch of the topic, or of the other part of one.
+        """
         matched = re.fullmatch(rf"/data/{self._topic}-(\d+)/\d+\.log", path)
         if matched is None:
             return None
@@ -154,7 +188,8 @@ class DiskAccidents:
             if header.length_bytes < HEADER_SIZE:
                 return None
             if position < start + header.length_bytes:
-                is_checked = position >= start + UNCHECKED_BYTES and start + header.length_bytes <= len(data)
-                return (int(matched[1]), header.base_offset) if is_checked else None
+                is_whole = start + header.length_bytes <= len(data)
+                is_meant = (position < start + UNCHECKED_BYTES) == is_in_header
+                return (int(matched[1]), header.base_offset) if is_whole and is_meant else None
             start += header.length_bytes
         return None

@@ -76,6 +76,8 @@ class DiskAccident(Enum):
     FULL = "it is full for a while"
     SLOW = "it is slow for a while"
     ROT = "a bit of a batch turns round"
+    ROT_OF_HEADER = "a bit of a batch's header turns round"
+    ROT_BESIDE = "a bit of an index, a checkpoint or a snapshot turns round"
 
 
 DISK_TABLE: Final = {
@@ -83,6 +85,8 @@ DISK_TABLE: Final = {
     DiskAccident.FULL: Promise.KEPT,
     DiskAccident.SLOW: Promise.KEPT,
     DiskAccident.ROT: Promise.PREFIX,
+    DiskAccident.ROT_OF_HEADER: Promise.PREFIX,
+    DiskAccident.ROT_BESIDE: Promise.KEPT,
 }
 """What becomes of records that were acknowledged, whatever `acks` was; after rot only of the partition that it hits,
 and what is not kept is found broken and never read as something else."""
