@@ -1,9 +1,9 @@
 """Shell: how a broker asks the controller of another node: `ControllerCalls` over the wire.
 
-What clients asked this broker goes in an Envelope, in the newest version that the controller knows, too; what the
-broker asks for itself goes as it is. A request is asked again until its time is over while nobody who is the controller
-answers it; so it may be done twice, as in Kafka: a topic whose creation was answered to a connection that broke exists
-already.
+What clients asked this broker goes in an Envelope, in the newest version that the controller knows, too, and that says
+all of it; what the broker asks for itself goes as it is. A request is asked again until its time is over while nobody
+who is the controller answers it; so it may be done twice, as in Kafka: a topic whose creation was answered to a
+connection that broke exists already.
 
 *Source:* KIP-590; Kafka's `NodeToControllerChannelManager`, `ForwardingManager`.
 """
@@ -17,6 +17,7 @@ import trio
 from .. import wire
 from ..errors import ErrorCode, KafkaError, error_code
 from ..peers.errors import ClientError
+from ..wire.complete import says_all
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.headers import decode_response_header, encode_request
 from ..wire.messages.api_58_envelope import EnvelopeRequest
@@ -70,7 +71,8 @@ class RemoteController:
     async def _ask_once(self, request: Message, timeout_ms: int) -> Any:
         if request.__api_key__ in OF_BROKERS:
             return await self._channel.request(request, timeout_ms=timeout_ms)
-        version = await self._channel.version_of(type(request), timeout_ms=timeout_ms)
+        newest = await self._channel.version_of(type(request), timeout_ms=timeout_ms)
+        version = _telling_version(request, newest)
         try:
             inner = encode_request(request, version, 0, self._client_id).join()[_SIZE_BYTES:]
         except EncodeError as error:  # the controller's build is older, and cannot be told this
@@ -82,6 +84,12 @@ class RemoteController:
         if answer.error_code:
             raise KafkaError(error_code(answer.error_code), "the controller refused what was sent on to it")
         return _opened(request, version, answer)
+
+
+def _telling_version(request: Message, newest: int) -> int:
+    """Return the newest version that says all that was asked: an older client's may say what later ones cannot."""
+    versions = range(newest, request.__versions__.lowest - 1, -1)
+    return next((version for version in versions if says_all(request, version)), newest)
 
 
 def _opened(request: Message, version: int, answer: EnvelopeResponse) -> Any:

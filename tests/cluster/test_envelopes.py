@@ -147,6 +147,26 @@ def test_what_is_sent_on_is_written_in_a_version_that_the_controller_knows() -> 
     assert [result.name for result in answer.responses] == ["t"]
 
 
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (DeleteTopicsRequest(topic_names=["t"]), 5),
+        (DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6),
+        (DeleteTopicsRequest(), 6),
+    ],
+)
+def test_what_is_sent_on_is_written_in_a_version_that_says_all_of_it(
+    request_: DeleteTopicsRequest, version: int
+) -> None:
+    channel = OlderController(6)
+    controller = RemoteController(channel, client_id="broker", timeout_ms=1000)  # type: ignore[arg-type] # as far as it is asked
+
+    answer = trio.run(controller.ask, request_)
+
+    assert channel.inner == [(version, request_)]
+    assert len(answer.responses) == len([*request_.topics, *request_.topic_names])
+
+
 def test_what_an_older_controller_cannot_be_told_is_refused() -> None:
     channel = OlderController(5)
     controller = RemoteController(channel, client_id="broker", timeout_ms=1000)  # type: ignore[arg-type] # as far as it is asked
