@@ -415,7 +415,10 @@ class Replica:
 
     @property
     def low_watermark(self) -> int:
-        """The offset below which no live replica has records any more, -1 while that of one is not known."""
+        """The offset below which no live replica has records any more, -1 while that of one is not known.
+
+        A copy on its way to another log directory begins where this log does, and holds nobody up.
+        """
         return self.election.low_watermark(self.log.log_start_offset)
 
     @property

@@ -163,3 +163,32 @@ def test_who_leads_next_sends_on_where_a_leader_died_in_an_upload_and_who_begins
         assert await read_all(cluster) == writer.written()
 
     in_cluster(main, settings=SETTINGS)
+
+
+def test_every_broker_keeps_its_own_local_retention_and_a_deleted_topic_leaves_nothing() -> None:
+    store = WatchedStore()
+
+    async def main(cluster: Cluster) -> None:
+        await make_topic(cluster, 2, 3, 1)
+        senders: set[int] = set()
+
+        def note_sender() -> bool:
+            senders.add(state_of(cluster).leader)
+            return True
+
+        store.on_segment = note_sender
+        logs = [log_of(host) for host in cluster.brokers.values()]
+        async with cluster.producer("producer", writer_settings()) as producer:
+            writer = Writer(producer)
+            await writer.write_until(lambda: all(log.local_log_start_offset > 10 for log in logs))
+        assert senders == {2}
+        assert {log.log_start_offset for log in logs} == {0}
+        assert await read_all(cluster) == writer.written()
+
+        async with admin(cluster, 3) as client:
+            await client.delete_topic("t")
+        await until(lambda: set(store.objects) == {"odradek.json"})
+        await trio.sleep(5)
+        assert set(store.objects) == {"odradek.json"}
+
+    in_cluster(main, settings=SETTINGS)

@@ -265,3 +265,44 @@ def test_a_copy_waits_for_its_rate_goes_on_when_that_grows_and_can_be_called_bac
 
     serve(moves, scenario)  # its end does not wait for days
     assert first.log.log_dir == here
+
+
+def test_records_that_are_deleted_while_a_log_moves_stay_deleted_where_it_goes(hosted: Hosted) -> None:
+    """A copy begins where the log does: who deletes records need not wait for it, as in Kafka for a future replica."""
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 5)
+    moves = hosted.moves()
+    moves.ask(replica, elsewhere(hosted, replica))
+
+    async def delete_meanwhile() -> None:
+        assert replica.future is not None
+        replica.log.advance_log_start(3)
+        assert replica.low_watermark == 3
+        await until_at_rest(replica)
+
+    serve(moves, delete_meanwhile)
+
+    assert (replica.log.log_start_offset, replica.low_watermark) == (3, 3)
+    hosted.restart()
+    hosted.open("t")
+    assert hosted.replicas.get("t", 0).log.log_start_offset == 3
+
+
+def test_records_that_are_deleted_while_a_log_moves_stay_deleted_where_the_move_was_cut_off(hosted: Hosted) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 5)
+    moves = hosted.moves()
+    moves.ask(replica, elsewhere(hosted, replica))
+    replica.log.advance_log_start(3)
+    hosted.restart()
+    hosted.open("t")
+    moved = hosted.replicas.get("t", 0)
+    moves = hosted.moves()
+    moves.go_on()
+
+    async def until_there() -> None:
+        await until_at_rest(moved)
+
+    serve(moves, until_there)
+
+    assert moved.log.log_start_offset == 3
