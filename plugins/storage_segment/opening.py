@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from odradek.kernel.api import NO_ROOM, StorageError, disk_error
+from odradek.kernel.api import NO_ROOM, StorageError, define, disk_error
 
 from .log_dir import OPENING_BYTES
 from .recovery import KnownState, begin_directory, open_directory
@@ -64,7 +64,7 @@ def open_in_reserve(
                 raise
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class OpeningWork:
     """The recovery of a log that is about to be opened, which may read much of it.
 
