@@ -47,17 +47,22 @@ class BrokerLifecycle:
         is_fenced: What the controller said last.
     """
 
-    def __init__(self, *, broker_id: int, broker_epoch: int, interval_ms: int) -> None:
+    def __init__(self, *, broker_id: int, broker_epoch: int, interval_ms: int, failure_timeout_ms: int) -> None:
         """Begin fenced.
 
         Args:
             broker_id: The broker.
             broker_epoch: Of its registration.
             interval_ms: `broker.heartbeat.interval.ms`.
+            failure_timeout_ms: `log.dir.failure.timeout.ms`.
         """
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._interval_ms = interval_ms
+        self._failure_timeout_ms = failure_timeout_ms
+        self._failures: dict[UUID, int] = {}
+        self._told: set[UUID] = set()
+        self._being_told: Sequence[UUID] = ()
         self.state = BrokerState.STARTING
         self.is_fenced = True
 
@@ -74,20 +79,40 @@ class BrokerLifecycle:
         if self.state is not BrokerState.STOPPED:
             self.state = BrokerState.STOPPING
 
-    def heartbeat(self, metadata_offset: int, failed_directories: Sequence[UUID] = ()) -> BrokerHeartbeatRequest:
+    def note_failures(self, directories: Sequence[UUID], now_ms: int) -> None:
+        """Take note of which log directories have failed by now, all of them every time.
+
+        Args:
+            directories: Their ids.
+            now_ms: The monotonic clock.
+        """
+        self._failures = {directory: self._failures.get(directory, now_ms) for directory in directories}
+
+    def untold_failure(self, now_ms: int) -> UUID | None:
+        """Return a log directory that failed and that the controller could not be told of in time, if there is one.
+
+        Nobody else leads what lies in it, so its broker is of more use to the cluster when it ends.
+
+        *Source:* KIP-858; `OfflineDirBrokerFailureEvent` of Kafka 4.3.
+        """
+        failed = self._failures.items()
+        late = (each for each, since_ms in failed if now_ms - since_ms >= self._failure_timeout_ms)
+        return next((each for each in late if each not in self._told), None)
+
+    def heartbeat(self, metadata_offset: int) -> BrokerHeartbeatRequest:
         """Return the next heartbeat of a broker.
 
         Args:
             metadata_offset: Up to where it has replayed the metadata.
-            failed_directories: Its log directories that failed, all of them every time.
         """
+        self._being_told = tuple(self._failures)
         return BrokerHeartbeatRequest(
             broker_id=self._broker_id,
             broker_epoch=self._broker_epoch,
             current_metadata_offset=metadata_offset,
             want_fence=self.state is BrokerState.STARTING,
             want_shut_down=self.state is BrokerState.STOPPING,
-            offline_log_dirs=list(failed_directories),
+            offline_log_dirs=list(self._being_told),
         )
 
     def answered(self, response: BrokerHeartbeatResponse) -> int:
@@ -95,6 +120,7 @@ class BrokerLifecycle:
         if response.error_code != ErrorCode.NONE:
             return self._interval_ms if self.state is not BrokerState.STOPPING else SOON_MS
         self.is_fenced = response.is_fenced
+        self._told.update(self._being_told)
         if self.state is BrokerState.STOPPING:
             if response.should_shut_down:
                 self.state = BrokerState.STOPPED

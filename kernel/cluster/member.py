@@ -21,6 +21,7 @@ from ..errors import ConfigError, ErrorCode, KafkaError, UnansweredError, error_
 from ..metadata.features import supported_ranges, unreadable_feature
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
 from ..peers.errors import ClientError
+from ..types import id_text
 from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
 from .lifecycle import BrokerLifecycle, BrokerState
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONTROLLERS: Final = 2
+FAILURE_TIMEOUT: Final = "log.dir.failure.timeout.ms"
 LEAVE_S_MAX: Final = 30
 """How long a broker waits for its leaders to move before it ends all the same."""
 SILENCE_S_MAX: Final = 3
@@ -119,6 +121,7 @@ class ClusterMember:
             StorageError: The copy of the metadata cannot be written, or holds what this version does not know.
             ConfigError: Another process has taken this broker's id, or it was unregistered; or the cluster has a
                 feature at a level that this version does not support.
+            UnansweredError: The controller cannot be told of a log directory that failed.
         """
         async with trio.open_nursery() as nursery:
             for channel in (self._heartbeats, self._requests, self._metadata):
@@ -165,6 +168,7 @@ class ClusterMember:
                 broker_id=registration.broker_id,
                 broker_epoch=self.broker_epoch,
                 interval_ms=self._config.get_int("broker.heartbeat.interval.ms"),
+                failure_timeout_ms=self._config.get_int(FAILURE_TIMEOUT),
             )
             self._tell_changed()
             await self.observer.wait_for(self.broker_epoch)
@@ -225,8 +229,9 @@ class ClusterMember:
         timeout_ms = self._config.get_int("broker.session.timeout.ms") // 2
         was_fenced, self._hurry = lifecycle.is_fenced, trio.Event()
         hurry = self._hurry
+        lifecycle.note_failures(self.failed_directories(), self._clock.monotonic_ms())
         try:
-            request = lifecycle.heartbeat(self.observer.image.offset, self.failed_directories())
+            request = lifecycle.heartbeat(self.observer.image.offset)
             answer: BrokerHeartbeatResponse = await self._heartbeats.request(request, timeout_ms=timeout_ms)
         except (ClientError, KafkaError) as error:
             log.debug("heartbeat: %s", error)
@@ -241,11 +246,22 @@ class ClusterMember:
                 )
             self._heard_s = trio.current_time()
             pause_ms = lifecycle.answered(answer)
+        self._check_failures_are_told(lifecycle)
         if lifecycle.is_fenced != was_fenced:
             log.info("the controller %s this broker", "fenced" if lifecycle.is_fenced else "unfenced")
         self._tell_changed()
         with trio.move_on_after(pause_ms / 1000):
             await hurry.wait()
+
+    def _check_failures_are_told(self, lifecycle: BrokerLifecycle) -> None:
+        untold = lifecycle.untold_failure(self._clock.monotonic_ms())
+        if untold is not None:
+            raise UnansweredError(
+                f"the controller could not be told within {self._config.get_int(FAILURE_TIMEOUT)} ms that log "
+                f"directory {id_text(untold)} has failed: this broker ends, so that others lead what lies in it",
+                where=self._config.where(FAILURE_TIMEOUT),
+                hint=f"repair the directory, or take it out of log.dirs; does the controller run at {self._address}?",
+            )
 
     def _tell_changed(self) -> None:
         self._changed.set()

@@ -6,10 +6,12 @@ import errno
 from typing import Any
 
 import pytest
+import trio
 
 from odradek.client import NewTopic
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.controller.directory_changes import directory_of
+from odradek.kernel.errors import UnansweredError
 from odradek.kernel.machine.files import disk_error
 from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
 from odradek.lab.simulator.cluster import BrokerHost, Cluster
@@ -30,6 +32,12 @@ def fail_second_disk(host: BrokerHost) -> set[int]:
     there = {index for index in range(PARTITIONS) if replicas.get("t", index).log.log_dir == second.name}
     directories.set_offline(second, disk_error(OSError(errno.EIO, "broken"), "write", second.path))
     return there
+
+
+def leaves_of(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for each in error.exceptions for leaf in leaves_of(each)]
+    return [error]
 
 
 def partitions(cluster: Cluster) -> tuple[PartitionState, ...]:
@@ -75,3 +83,39 @@ def test_what_lay_in_a_directory_that_failed_is_led_by_others_until_it_is_repair
         index for index in lost if before[index] == node_id
     }
     assert -1 not in after
+
+
+def test_a_broker_that_cannot_tell_the_controller_of_a_failed_directory_ends() -> None:
+    """The other one that is cut off, and lost nothing, goes on."""
+    limit_ms = 5_000
+
+    async def main(cluster: Cluster) -> tuple[float, list[Exception], bool]:
+        async with admin(cluster, 3) as client:
+            await client.create_topic(NewTopic("t", PARTITIONS, 3))
+        await until(lambda: is_told(cluster))
+        hosts = {node_id: broker.host.host for node_id, broker in cluster.brokers.items()}
+        for node_id in (2, 3):
+            cluster.network.cut(hosts[node_id], hosts[1])
+            cluster.network.cut(hosts[1], hosts[node_id])
+        failures: list[Exception] = []
+        cluster.brokers[2].on_failure = failures.append
+        began = trio.current_time()
+        fail_second_disk(cluster.brokers[2])
+        await until(lambda: bool(failures))
+        took_s = trio.current_time() - began
+        await trio.sleep(limit_ms / 1000)
+        third = cluster.brokers[3].broker
+        return (
+            took_s,
+            failures,
+            third is not None and len(third.parts.logs.replicas.topics["t"].partitions) == PARTITIONS,
+        )
+
+    settings = {**TWO_DISKS, "log.dir.failure.timeout.ms": str(limit_ms)}
+    took_s, failures, is_third_there = in_cluster(main, settings=settings)
+
+    assert limit_ms / 1000 <= took_s <= 3 * limit_ms / 1000
+    (failure,) = leaves_of(failures[0])
+    assert isinstance(failure, UnansweredError)
+    assert "has failed" in str(failure)
+    assert is_third_there

@@ -11,10 +11,11 @@ from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeat
 FENCED = BrokerHeartbeatResponse(is_fenced=True)
 LIVE = BrokerHeartbeatResponse(is_fenced=False)
 INTERVAL_MS = 2000
+ONE, TWO = UUID(int=1), UUID(int=2)
 
 
 def begun() -> BrokerLifecycle:
-    return BrokerLifecycle(broker_id=2, broker_epoch=7, interval_ms=INTERVAL_MS)
+    return BrokerLifecycle(broker_id=2, broker_epoch=7, interval_ms=INTERVAL_MS, failure_timeout_ms=30_000)
 
 
 def state_of(lifecycle: BrokerLifecycle) -> BrokerState:
@@ -68,10 +69,43 @@ def test_a_refusal_changes_nothing() -> None:
     assert lifecycle.answered(refused) == SOON_MS
 
 
-def test_a_directory_that_failed_is_told_by_every_heartbeat() -> None:
-    lifecycle, failed = begun(), [UUID(int=3)]
-    first = lifecycle.heartbeat(5, failed)
+def test_a_directory_that_failed_is_told_by_every_heartbeat_and_is_told_once_one_was_answered() -> None:
+    lifecycle = begun()
+    lifecycle.note_failures([ONE], 1_000)
+    assert lifecycle.heartbeat(5).offline_log_dirs == [ONE]
+    lifecycle.answered(LIVE)
+    lifecycle.note_failures([ONE], 90_000)
+    assert lifecycle.heartbeat(5).offline_log_dirs == [ONE]
+
+    assert lifecycle.untold_failure(90_000) is None
+
+
+def test_a_directory_that_the_controller_is_not_told_of_in_time_is_too_much() -> None:
+    lifecycle = begun()
+    lifecycle.note_failures([ONE], 1_000)
+    lifecycle.heartbeat(5)
+    lifecycle.answered(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER))
+    assert lifecycle.untold_failure(30_999) is None
+    lifecycle.note_failures([ONE, TWO], 30_999)
+
+    assert lifecycle.untold_failure(31_000) == ONE
+    lifecycle.heartbeat(5)
+    lifecycle.answered(LIVE)
+    assert lifecycle.untold_failure(90_000) is None
+
+
+def test_what_failed_after_a_heartbeat_left_is_not_told_by_its_answer() -> None:
+    lifecycle = begun()
+    lifecycle.heartbeat(5)
+    lifecycle.note_failures([ONE], 1_000)
     lifecycle.answered(LIVE)
 
-    assert lifecycle.heartbeat(5, failed).offline_log_dirs == first.offline_log_dirs == failed
-    assert lifecycle.heartbeat(5).offline_log_dirs == []
+    assert lifecycle.untold_failure(31_000) == ONE
+
+
+def test_a_directory_that_works_again_need_not_be_told() -> None:
+    lifecycle = begun()
+    lifecycle.note_failures([ONE], 1_000)
+    lifecycle.note_failures([], 2_000)
+
+    assert lifecycle.untold_failure(90_000) is None

@@ -26,6 +26,7 @@ ACTS_OF_BROKER = {
     "broker.id": ("kernel/config/settings.py", 'static["node.id"] = broker'),
     "broker.rack": ("kernel/controller/placement.py", ".rack"),
     "broker.heartbeat.interval.ms": ("kernel/cluster/member.py", 'get_int("broker.heartbeat.interval.ms")'),
+    "log.dir.failure.timeout.ms": ("kernel/cluster/member.py", "get_int(FAILURE_TIMEOUT)"),
     "broker.session.timeout.ms": ("kernel/broker/metadata_parts.py", 'get_int("broker.session.timeout.ms")'),
     "connections.max.idle.ms": ("kernel/network/loop.py", "self.settings.connections_idle_ms_max"),
     "controlled.shutdown.enable": ("kernel/cluster/member.py", 'get_bool("controlled.shutdown.enable")'),

@@ -71,7 +71,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("log.message.timestamp.after.max.ms", LONG, 3_600_000, NOT_NEGATIVE, MEDIUM, CLUSTER_WIDE, Part.LOG),
     ("create.topic.policy.class.name", CLASS, None, None, LOW, READ_ONLY, Part.TOPICS),
     ("alter.config.policy.class.name", CLASS, None, None, LOW, READ_ONLY, Part.TOPICS),
-    ("log.dir.failure.timeout.ms", LONG, 30000, POSITIVE, LOW, READ_ONLY, Part.CLUSTER),
+    ("log.dir.failure.timeout.ms", LONG, 30000, POSITIVE, LOW, READ_ONLY, Part.MEMBERSHIP),
     ("log.initial.task.delay.ms", LONG, 30000, NOT_NEGATIVE, LOW, READ_ONLY, Part.CLEANUP),
 )
 
