@@ -21,6 +21,9 @@ CONSUMER_REPLICA_ID: Final = -1
 ZERO_ID: Final = uuid.UUID(int=0)
 """Kafka's "no id"."""
 
+LOST_DIRECTORY: Final = uuid.UUID(int=1)
+"""The id of no log directory: of a replica whose log cannot be used where it lies (KIP-858)."""
+
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 """The id of `__cluster_metadata` in every cluster (KIP-516)."""
 METADATA_TOPIC: Final = "__cluster_metadata"

@@ -121,6 +121,7 @@ class LogParts:
         self.directory_reports = DirectoryReports(
             replicas=self.replicas, known_directory=self._known_directory, assign=calls.assign_directories
         )
+        self.replicas.on_room_changed = self.directory_reports.wake
         self.log_moves = LogMoves(
             self.replicas,
             self.lifecycle,

@@ -17,6 +17,7 @@ from ..contracts.election import ElectionReason
 from ..errors import ErrorCode
 from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
 from ..metadata.record_makers import broker_record, partition_record
+from ..types import LOST_DIRECTORY
 from ..wire.messages.api_73_assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
     ResponseDirectoryData,
@@ -25,7 +26,14 @@ from ..wire.messages.api_73_assign_replicas_to_dirs import (
 )
 from .brokers import find_broker
 from .partition_changes import directories_gone
-from .partition_states import elected_state, on_working_directories, rules_of, with_epochs
+from .partition_states import (
+    elected_state,
+    next_state,
+    on_working_directories,
+    rules_of,
+    with_epochs,
+    without_replicas,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Sequence
@@ -41,6 +49,8 @@ def assign_replicas_to_dirs(
     image: MetadataImage, rules: ControllerRules, request: AssignReplicasToDirsRequest
 ) -> Steps[AssignReplicasToDirsResponse]:
     """Take note of the directories of a broker's replicas; each partition is answered for itself.
+
+    A replica that is in none (`LOST_DIRECTORY`) leads nothing and is not in sync.
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH: see `find_broker`.
@@ -80,12 +90,17 @@ def _assign(
     changed = (*known[:place], directory, *known[place + 1 :])
     following = with_epochs(state, state)
     factory = rules.elections.get(topic.election)
-    if state.leader == NO_LEADER and factory is not None:  # perhaps as the directory that it had before failed
+    is_lost = directory == LOST_DIRECTORY
+    if factory is not None and (is_lost or state.leader == NO_LEADER):
         moved = attrs.evolve(topic, directories=(*topic.directories[:index], changed, *topic.directories[index + 1 :]))
         live, config = image.live_brokers(), rules.config_at(image)
         topic_rules = rules_of(image, config, topic, factory, live)
         own_rules = on_working_directories(topic_rules, image, moved, index)
-        following = elected_state(state, own_rules, ElectionReason.OFFLINE) or following
+        if is_lost:
+            wanted = without_replicas(state, (broker_id,), own_rules)
+            following = next_state(state, wanted, own_rules, ElectionReason.OFFLINE) or following
+        else:  # perhaps nobody leads as the directory that it had before failed
+            following = elected_state(state, own_rules, ElectionReason.OFFLINE) or following
     return ErrorCode.NONE, (partition_record(topic_id, index, following, changed),)
 
 

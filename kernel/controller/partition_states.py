@@ -21,6 +21,7 @@ from ..contracts.election import ElectionReason
 from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS
+from ..types import LOST_DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -88,15 +89,17 @@ def on_working_directories(
     failed = {
         replica
         for replica, directory in zip(topic.partitions[partition].replicas, topic.directories[partition], strict=True)
-        if not _works(image.brokers.get(replica), directory)
+        if not directory_works(image.brokers.get(replica), directory)
     }
     if not failed:
         return rules
     return attrs.evolve(rules, live=[broker_id for broker_id in rules.live if broker_id not in failed])
 
 
-def _works(broker: BrokerImage | None, directory: UUID) -> bool:
+def directory_works(broker: BrokerImage | None, directory: UUID) -> bool:
     """Return whether a directory of a broker works, as far as it is known: one that told of none has others, too."""
+    if directory == LOST_DIRECTORY:
+        return False
     return broker is None or not broker.log_dirs or directory in {UNASSIGNED_DIRECTORY, *broker.log_dirs}
 
 

@@ -1,7 +1,10 @@
 """Shell: tells the controller in which log directories this broker's replicas lie, when that is not what it knows.
 
 New partitions of a broker with several directories, moved ones and adopted ones differ from the metadata for a moment.
-What differs is gathered and told together. *Source:* KIP-858; Kafka's AssignmentsManager.
+What differs is gathered and told together. So is a replica whose disk is full, as one whose log is lost, as long as
+others are in sync: they lead, and wait for it no longer. It is in its directory again once that has room.
+
+*Source:* KIP-858; Kafka's AssignmentsManager.
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ import trio
 
 from ..errors import KafkaError
 from ..machine.turnstile import run_in_slices
+from ..types import LOST_DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
     from uuid import UUID
 
+    from .replica import Replica
     from .replicas import Replicas
 
 log = logging.getLogger(__name__)
@@ -90,10 +95,16 @@ class DirectoryReports:
         found = {}
         for replica in list(self._replicas):
             yield
-            directory = ids.get(replica.log.log_dir)
             topic_id, _, index = replica.partition
-            if directory is None or replica.offline_reason is not None:
+            directory = LOST_DIRECTORY if _is_for_others(replica) else ids.get(replica.log.log_dir)
+            if directory is None or (replica.offline_reason is not None and directory != LOST_DIRECTORY):
                 continue
             if self._known_directory(topic_id, index) != directory:
                 found[topic_id, index] = directory
         return found
+
+
+def _is_for_others(replica: Replica) -> bool:
+    """Return whether a replica has no room for records, and others in sync have: they are better off without it."""
+    state = replica.state
+    return replica.offline_reason is not None and replica.lacks_room and state is not None and len(state.isr) > 1

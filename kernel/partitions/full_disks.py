@@ -72,6 +72,7 @@ class FullDisks:
                 fresh.log.reconfigure(topic.plan.log_config)
                 _take_state(fresh, replica)
                 serve(Reopened(topic, replica, fresh))
+                self._replicas.on_room_changed()
 
     def _give_up_all_but(self, waiting: set[TopicIdPartition]) -> None:
         """Let go of what failed, or waits no more: it may be opened anew, and two would have its files."""

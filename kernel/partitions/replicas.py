@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+def _nothing() -> None:
+    """Do nothing: nobody has asked to be told."""
+
+
 class Replicas:
     """The replicas of this broker; iterating gives all of them. `ReplicaLifecycle` puts them in and takes them out.
 
@@ -46,9 +50,19 @@ class Replicas:
         engines: The storage engines that keep the logs, by name.
         progressed: To be called with replicas whose watermarks moved, or that went offline or were replaced: wakes
             whoever waits for them. Does not raise.
+        on_room_changed: Called when a replica has found its disk full, or is served again. Must not raise.
     """
 
-    __slots__ = ("changed", "engines", "failed", "internal_topics", "progressed", "topics", "topics_by_id")
+    __slots__ = (
+        "changed",
+        "engines",
+        "failed",
+        "internal_topics",
+        "on_room_changed",
+        "progressed",
+        "topics",
+        "topics_by_id",
+    )
 
     def __init__(
         self, engines: Mapping[str, StorageEngine], *, on_progress: Callable[[Collection[Replica]], None]
@@ -66,6 +80,7 @@ class Replicas:
         self.changed = ChangedReplicas()
         self.engines = engines
         self.progressed = on_progress
+        self.on_room_changed: Callable[[], None] = _nothing
 
     def __repr__(self) -> str:
         count = sum(len(topic.partitions) for topic in self.topics.values())
@@ -124,6 +139,8 @@ class Replicas:
             log.error("partition %s goes offline", replica.partition, exc_info=error)
         replica.failed(error)
         self.progressed((replica,))
+        if replica.lacks_room:
+            self.on_room_changed()
 
     def note_failure(self, topic: str, partition: int, error: Exception) -> None:
         """Take note of what a look at a log has raised: a bug takes its replica offline; a disk has told."""

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,12 +26,12 @@ PATIENCE_S = 120.0
 class Served:
     """Three brokers of one command."""
 
-    def __init__(self, data_dir: Path, *settings: str) -> None:
+    def __init__(self, data_dir: Path, *settings: str, within: Sequence[str] = ()) -> None:
         command = ["serve", "--brokers", "3", "--listen", "127.0.0.1:0", "--data-dir", str(data_dir)]
         for setting in settings:
             command += ["--set", setting]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "odradek", *command],
+            [*within, sys.executable, "-m", "odradek", *command],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,  # lines that come together are not hidden in a buffer from who waits for the second one

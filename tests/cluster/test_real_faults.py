@@ -1,19 +1,19 @@
 """Three broker processes under a real client: leaders are killed and stopped; what was acknowledged is there once.
 
 A round is a `kill -9` of one broker, which its parent starts again, and a SIGSTOP of another one for longer than its
-session. The controller's broker is spared. The soak has many rounds:
+session. The controller's broker is spared. The soak has many rounds; with it goes a disk that is really full:
 
     pytest -m sweep tests/cluster/test_real_faults.py
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.broker.small_disk import NoSmallDiskError, SmallDisk, small_disk
 from tests.waiting import until
 
 from .test_processes import PATIENCE_S, Served
@@ -39,8 +40,9 @@ ROUNDS_OF_THE_SOAK = 30
 class Faulty(Served):
     """Three brokers whose sessions are short, and which process is whose."""
 
-    def __init__(self, data_dir: Path) -> None:
-        super().__init__(data_dir, f"broker.session.timeout.ms={SESSION_MS}", "broker.heartbeat.interval.ms=200")
+    def __init__(self, data_dir: Path, *, within: Sequence[str] = ()) -> None:
+        settings = f"broker.session.timeout.ms={SESSION_MS}", "broker.heartbeat.interval.ms=200"
+        super().__init__(data_dir, *settings, within=within)
         self.pids = dict(enumerate(sorted(self.children()), start=1))
 
     @property
@@ -92,7 +94,7 @@ class Load:
         wanted = [len(each) + MORE for each in self.acknowledged]
         until(lambda: all(len(each) >= count for each, count in zip(self.acknowledged, wanted, strict=True)))
 
-    @contextmanager
+    @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         self._thread.start()
         try:
@@ -174,4 +176,58 @@ def test_what_a_real_client_was_told_is_there_once_whoever_is_killed_or_stopped(
     assert load.failures == []
     check(found, load.acknowledged)
     assert err.count("ended by SIGKILL; it is started again") == rounds
+    assert status == 0, err
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """The disk of the third broker."""
+    folder = tmp_path / "3"
+    folder.mkdir()
+    try:
+        with small_disk(folder, "24m") as disk:
+            yield disk
+    except NoSmallDiskError as error:
+        pytest.skip(f"a full disk cannot be had on this machine: {error}")
+
+
+def fill(disk: SmallDisk) -> Path:
+    """Leave no room on a disk; return what takes it."""
+    ballast = disk.seen / "ballast"
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+    return ballast
+
+
+@pytest.mark.sweep
+def test_while_the_disk_of_one_is_full_others_lead_and_it_comes_back_when_there_is_room(
+    tmp_path: Path, disk: SmallDisk
+) -> None:
+    with Faulty(tmp_path, within=disk.command) as brokers:
+        client = AdminClient({"bootstrap.servers": brokers.bootstrap})
+        topic = NewTopic(TOPIC, len(REPLICAS), replica_assignment=REPLICAS, config={"min.insync.replicas": "2"})
+        client.create_topics([topic])[TOPIC].result(timeout=PATIENCE_S)
+
+        def in_sync() -> list[list[int]]:
+            partitions = client.list_topics(TOPIC, timeout=PATIENCE_S).topics[TOPIC].partitions
+            return [sorted(partitions[number].isrs) for number in range(len(REPLICAS))]
+
+        load = Load(brokers.bootstrap)
+        with load.running():
+            load.await_more()
+            ballast = fill(disk)
+            until(lambda: not any(3 in isr for isr in in_sync()))
+            load.await_more()  # also of the partition that the third one led
+            ballast.unlink()
+            until(lambda: all(isr == [1, 2, 3] for isr in in_sync()))
+            load.await_more()
+        found = read_all(brokers.bootstrap)
+        children = set(brokers.children())
+        status, err = brokers.terminate()
+
+    assert load.failures == []
+    check(found, load.acknowledged)
+    assert children == set(brokers.pids.values()), "nobody was started again"
+    assert "the disk is full" in err
     assert status == 0, err

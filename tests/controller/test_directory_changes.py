@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from uuid import UUID
 
+from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.controller.directory_changes import directory_of
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.metadata.controller_calls import directories_request
 from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
+from odradek.kernel.types import LOST_DIRECTORY
 
 from .controller_requests import create_topics, topic
 from .metadata_helpers import DrivenController
@@ -58,3 +61,33 @@ def test_what_is_known_already_or_gone_or_anothers_makes_no_record() -> None:
     )
     assert directory_of(driven.image, topic_id, 9, 1) == UNASSIGNED_DIRECTORY
     assert directory_of(driven.image, others, 0, 1) == UNASSIGNED_DIRECTORY
+
+
+def test_a_replica_that_is_lost_leads_nothing_until_it_is_in_a_directory_again() -> None:
+    driven = two_brokers()
+    topic_id = driven.image.topics_by_name["t"].topic_id
+
+    def told(directory: UUID) -> PartitionState:
+        driven.apply(driven.controller.decide(directories_request(1, driven.epoch_of(1), {(topic_id, 0): directory})))
+        return driven.image.topics_by_name["t"].partitions[0]
+
+    before = driven.image.topics_by_name["t"].partitions[0]
+    lost = told(LOST_DIRECTORY)
+    again = told(directory := NEW_ID())
+
+    assert (before.leader, before.isr) == (1, (1, 2))
+    assert (lost.leader, lost.isr, lost.leader_epoch) == (2, (2,), before.leader_epoch + 1)
+    assert (again.leader, again.isr, again.leader_epoch) == (2, (2,), lost.leader_epoch)
+    assert directory_of(driven.image, topic_id, 0, 1) == directory
+
+
+def test_the_last_replica_in_sync_that_is_lost_leads_again_when_it_is_back() -> None:
+    driven = two_brokers()
+    topic_id = driven.image.topics_by_name["u"].topic_id
+    states = []
+    for directory in (LOST_DIRECTORY, driven.image.brokers[2].log_dirs[0]):
+        driven.apply(driven.controller.decide(directories_request(2, driven.epoch_of(2), {(topic_id, 0): directory})))
+        states.append(driven.image.topics_by_name["u"].partitions[0])
+
+    assert [state.leader for state in states] == [-1, 2]
+    assert states[1].isr == (2,)

@@ -1,0 +1,90 @@
+"""Where replicas lie, told to the controller: what differs, and what is no use while its disk is full."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from uuid import UUID
+
+import attrs
+import pytest
+import trio
+
+from odradek.kernel.machine.files import disk_error
+from odradek.kernel.partitions.directory_reports import DirectoryReports
+from odradek.kernel.types import LOST_DIRECTORY
+from odradek.plugins.storage_segment.log import SegmentLog
+
+from .hosted import Hosted
+
+
+class Reported:
+    """A replica, what the controller knows of where it lies, and how often there was news of room."""
+
+    def __init__(self, directory: Path) -> None:
+        self.hosted = Hosted(directory)
+        self.news = 0
+        self.hosted.replicas.on_room_changed = self.note_news
+        self.hosted.open("t")
+        self.hosted.produce("t", 0)
+        self.known: dict[tuple[UUID, int], UUID] = {}
+        self.reports = DirectoryReports(
+            replicas=self.hosted.replicas,
+            known_directory=lambda topic_id, index: self.known.get((topic_id, index), UUID(int=0)),
+            assign=self.assign,
+        )
+
+    def note_news(self) -> None:
+        self.news += 1
+
+    async def assign(self, found: Mapping[tuple[UUID, int], UUID]) -> None:
+        self.known.update(found)
+
+    def report(self) -> UUID:
+        trio.run(self.reports.report)
+        return self.known[self.hosted.replicas.get("t", 0).partition.topic_id, 0]
+
+    def run_out_of_room(self, *, isr: tuple[int, ...]) -> None:
+        replica = self.hosted.replicas.get("t", 0)
+        assert replica.state is not None
+        replica.state = attrs.evolve(replica.state, replicas=(1, 2), isr=isr)
+        assert isinstance(replica.log, SegmentLog)
+        replica.log.set_offline("the disk is full")
+        self.hosted.replicas.fail(replica, disk_error(OSError(errno.ENOSPC, "full"), "write", Path("there")))
+
+
+@pytest.fixture
+def reported(tmp_path: Path) -> Iterator[Reported]:
+    reported = Reported(tmp_path)
+    yield reported
+    reported.hosted.lifecycle.close()
+
+
+def test_a_replica_without_room_is_lost_while_others_are_in_sync_and_back_when_there_is_some(
+    reported: Reported,
+) -> None:
+    here = reported.report()
+    reported.run_out_of_room(isr=(1, 2))
+    lost = reported.report()
+    trio.run(reported.hosted.lifecycle.retry_failed_logs)
+
+    assert here == reported.report() != lost == LOST_DIRECTORY
+    assert reported.news == 2
+
+
+def test_the_last_replica_in_sync_stays_where_it_is_though_it_has_no_room(reported: Reported) -> None:
+    here = reported.report()
+    reported.run_out_of_room(isr=(1,))
+
+    assert reported.report() == here
+
+
+def test_a_replica_that_failed_otherwise_is_not_told_as_lost(reported: Reported) -> None:
+    here = reported.report()
+    replica = reported.hosted.replicas.get("t", 0)
+    assert replica.state is not None
+    replica.state = attrs.evolve(replica.state, replicas=(1, 2), isr=(1, 2))
+    reported.hosted.replicas.fail(replica, ZeroDivisionError("a bug"))
+
+    assert (reported.report(), reported.news) == (here, 0)
