@@ -81,9 +81,7 @@ class ClusterAccidents:
         """Crash a broker, and start it anew; return when it serves."""
         brokers = self._cluster.brokers
         victim = brokers[self._random.choice([number for number in brokers if number != CONTROLLER])]
-        crash = Crash.drawn(self._random)
-        if not self._has_power_losses:
-            crash = attrs.evolve(crash, style=None)
+        crash = self._draw_crash()
 
         def crashed(style: PowerLoss | None) -> None:
             self._run.count("crashes")
@@ -94,6 +92,10 @@ class ClusterAccidents:
         victim.start()
         await victim.wait_serving()
 
+    def _draw_crash(self) -> Crash:
+        crash = Crash.drawn(self._random)
+        return crash if self._has_power_losses else attrs.evolve(crash, style=None)
+
     async def crash_several(self, deaths_max: int, power_losses_max: int) -> None:
         """Crash brokers at once, the controller's perhaps among them, and start each anew; return when all serve.
 
@@ -102,13 +104,14 @@ class ClusterAccidents:
             power_losses_max: How many may lose their power, >= 2.
         """
         source = self._random
-        crash = Crash.drawn(source)
+        crash = self._draw_crash()
         victims = [*self._cluster.brokers.values()]
         source.shuffle(victims)
         count_max = deaths_max if crash.style is None else power_losses_max
         del victims[count_max if is_chosen(source, 0.7) else 2 :]
 
         def crashed(style: PowerLoss | None) -> None:
+            self._run.count("crashes")
             self._run.count(f"{len(victims)} brokers at once: {kind_of(style)}")
             for victim in victims:
                 self._on_crash(victim, style)

@@ -1,9 +1,9 @@
-"""Shell: the scenario `spread_transactions`: transactions over three brokers that crash and lose each other.
+"""Shell: the scenario `spread_transactions`: transactions over three brokers that crash, stand still, lose each other.
 
 Producers, coordinators and the partitions of a transaction lie on different brokers, all with three replicas and
-`min.insync.replicas=2`. Brokers but the controller's crash, lose their power, and are cut off from each other, one at a
-time: the next when every replica has caught up. Then nothing aborted may have been read, and of each transaction all or
-nothing, once, in order.
+`min.insync.replicas=2`. Brokers crash, lose their power, alone or as many at once as `promises.py` allows, stand still,
+and are cut off from each other: the next when every replica has caught up. Then nothing aborted may have been read, and
+of each transaction all or nothing, once, in order.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from odradek.client import NewTopic
 
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
+from .promises import losses_of
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between
 from .transactions import TOPIC, Plan, TransactionLoad
@@ -78,12 +79,18 @@ class SpreadTransactions:
         for number in range(self._plan.crashes):
             await self._accidents.wait_in_sync()
             await trio.sleep(between(self._faults, MILLISECOND, 5 * SECOND) / SECOND)
-            await self._accidents.crash()
+            # The first is a crash: in a run without one coordinators would not have died.
+            choices = (self._accidents.crash, self._crash_several, self._accidents.pause)[: 2 if not number else 3]
+            await self._faults.choice(choices)()
             if self._plan.has_trouble and number % 2 == 0:
                 await self._accidents.wait_in_sync()
                 await self._accidents.cut()
         await self._accidents.wait_in_sync()
         self._are_accidents_over = True
+
+    async def _crash_several(self) -> None:
+        losses = losses_of(is_flushed=False)
+        await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
 
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
         if self._load.open_count:
@@ -97,12 +104,13 @@ class SpreadTransactions:
 
 SPREAD_TRANSACTIONS: Final = Scenario(
     "spread_transactions",
-    "three brokers: producers commit and abort, while brokers crash and lose each other",
+    "three brokers: producers commit and abort, while brokers crash, stand still and lose each other",
     main_of(SpreadTransactions),
     (
         "crashes with a transaction open",
         "process crashes",
         "crashes of a coordinator, ONGOING",
+        "pauses",
         "transactions, aborted",
     ),
 )
