@@ -111,6 +111,9 @@ def marked_directory_name(partition: TopicPartition, unique: uuid.UUID, mark: st
     return partition.topic[: _NAME_MAX - len(suffix)] + suffix
 
 
+_is_number: Final = re.compile(r"-?[0-9]+").fullmatch
+
+
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     """Return a checkpoint file of one offset a partition."""
     lines = [f"{p.topic} {p.partition} {offset}\n" for p, offset in offsets.items()]
@@ -123,7 +126,7 @@ def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
     Raises:
         CorruptionError: It is no such file.
     """
-    return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in _rows(data, 3)}
+    return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in _rows(data, 3, texts=1)}
 
 
 def encode_epochs(entries: Iterable[tuple[int, int]]) -> bytes:
@@ -138,10 +141,11 @@ def decode_epochs(data: bytes) -> list[tuple[int, int]]:
     Raises:
         CorruptionError: It is no such file.
     """
-    return [(int(epoch), int(start)) for epoch, start in _rows(data, 2)]
+    return [(int(epoch), int(start)) for epoch, start in _rows(data, 2, texts=0)]
 
 
-def _rows(data: bytes, columns: int) -> Iterator[list[str]]:
+def _rows(data: bytes, columns: int, *, texts: int) -> Iterator[list[str]]:
+    """Yield the lines; all columns but the first `texts` are whole numbers."""
     if not data.endswith(b"\n"):
         # A loss of power may cut a number in two: `4 14` without its end is `4 1`.
         raise CorruptionError("the checkpoint ends within a line")
@@ -153,7 +157,7 @@ def _rows(data: bytes, columns: int) -> Iterator[list[str]]:
             raise CorruptionError(f"checkpoint says {count} lines and has {len(lines)}")
         for line in lines:
             row = line.rsplit(" ", columns - 1)
-            if len(row) != columns or not all(part.lstrip("-").isdecimal() for part in row[1:]):
+            if len(row) != columns or not all(map(_is_number, row[texts:])):
                 raise CorruptionError(f"checkpoint line {line!r} has not {columns} columns")
             yield row
     except ValueError as exc:

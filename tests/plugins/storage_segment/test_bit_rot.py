@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from odradek.kernel.api import OsFiles
+from odradek.kernel.api import CorruptionError, OsFiles
+from odradek.plugins.storage_segment.formats import decode_epochs, decode_offsets
 from odradek.plugins.storage_segment.segment import Segment
 from odradek.storage_base import EpochCache
 from odradek.testing.batches import make_batch
@@ -111,3 +113,11 @@ def test_gaps_that_compaction_left_stay(tmp_path: Path) -> None:
     segment.recover(INTERVAL, INDEX_BYTES, EpochCache())
 
     assert [header.base_offset for _, header in segment.headers(0)] == kept
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_a_checkpoint_with_a_bit_turned_round_says_something_or_is_none(bit: int) -> None:
+    for text, decode in ((b"0\n1\n3 17\n", decode_epochs), (b"0\n1\norders 3 -1\n", decode_offsets)):
+        for position in range(len(text)):
+            with suppress(CorruptionError):
+                assert len(decode(turned(text, position, bit))) == 1
