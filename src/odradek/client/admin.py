@@ -137,7 +137,7 @@ class Admin(GroupCalls, TransactionCalls):
         response: DescribeLogDirsResponse = await self.call(
             DescribeLogDirsRequest(topics=None),
             lambda answer: check_item(answer.error_code, f"log directories of broker {node_id}"),
-            node_of=lambda: node_id if node_id in self.opened().cluster.nodes else None,
+            node_of=self.broker(node_id),
         )
         return [
             LogDir(
@@ -378,7 +378,7 @@ class Admin(GroupCalls, TransactionCalls):
         """A broker answers for its own configs; anybody for all others."""
         if resource_type not in {ResourceType.BROKER, ResourceType.BROKER_LOGGER} or not name.isdigit():
             return None
-        return lambda: int(name) if int(name) in self.opened().cluster.nodes else None
+        return self.broker(int(name))
 
     # Partitions.
 

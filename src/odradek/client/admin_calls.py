@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -42,6 +43,10 @@ def check_item(code_number: int, what: str, detail: str | None = None) -> None:
 def config_source(number: int) -> ConfigSource:
     """Return where a config comes from; UNKNOWN for a number that newer brokers may send."""
     return ConfigSource(number) if number in ConfigSource._value2member_map_ else ConfigSource.UNKNOWN
+
+
+class _BrokerLeftError(ClientError):
+    """The broker that was to be asked is not in the cluster any more."""
 
 
 class AdminCalls:
@@ -158,6 +163,33 @@ class AdminCalls:
         if node_id is None:
             raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE)
         return await brokers.request(node_id, message, version_max=version_max)
+
+    async def call_all(self, message: Message, check: Callable[[Any], None]) -> list[tuple[int, Any]]:
+        """Send a request to every broker, one after the other; return their ids and answers, ascending.
+
+        Who leaves the cluster meanwhile is left out: others have taken over what it had.
+
+        Raises:
+            ClientError: As `call`.
+        """
+        await self.opened().update(timeout_ms=self.settings.api_timeout_ms)
+        answers: list[tuple[int, Any]] = []
+        for node_id in sorted(self.opened().cluster.nodes):
+            with suppress(_BrokerLeftError):
+                answers.append((node_id, await self.call(message, check, node_of=self._while_there(node_id))))
+        return answers
+
+    def _while_there(self, node_id: int) -> Callable[[], int]:
+        def node() -> int:
+            if node_id not in self.opened().cluster.nodes:
+                raise _BrokerLeftError(f"broker {node_id} has left the cluster")
+            return node_id
+
+        return node
+
+    def broker(self, node_id: int) -> Callable[[], int | None]:
+        """Return that this broker is to be asked, as `call` takes it."""
+        return lambda: node_id if node_id in self.opened().cluster.nodes else None
 
     def leader(self, partition: TopicPartition) -> Callable[[], int | None]:
         """Return who is to be asked about a partition, as `call` takes it."""

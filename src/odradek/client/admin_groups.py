@@ -17,7 +17,7 @@ from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.peers.errors import UnsupportedVersionError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_15_describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from odradek.kernel.wire.messages.api_16_list_groups import ListGroupsRequest, ListGroupsResponse
+from odradek.kernel.wire.messages.api_16_list_groups import ListGroupsRequest
 from odradek.kernel.wire.messages.api_42_delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.kernel.wire.messages.api_47_offset_delete import (
     OffsetDeleteRequest,
@@ -45,7 +45,7 @@ from .group.coordinator import CoordinatorLink, KeyType
 from .group.member import GroupMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from odradek.kernel.wire.messages.api_08_offset_commit import OffsetCommitResponse
     from odradek.kernel.wire.messages.api_09_offset_fetch import OffsetFetchResponse
@@ -72,21 +72,15 @@ class GroupCalls(AdminCalls):
         """
         wanted_states, wanted_types = list(states), list(types)
         found: dict[str, GroupListing] = {}
-        await self.opened().update(timeout_ms=self.settings.api_timeout_ms)
-        for node_id in sorted(self.opened().cluster.nodes):
-            response: ListGroupsResponse = await self.call(
-                ListGroupsRequest(states_filter=wanted_states, types_filter=wanted_types),
-                lambda answer: check_item(answer.error_code, "groups"),
-                node_of=self._node(node_id),
-            )
+        for node_id, response in await self.call_all(
+            ListGroupsRequest(states_filter=wanted_states, types_filter=wanted_types),
+            lambda answer: check_item(answer.error_code, "groups"),
+        ):
             for item in response.groups:
                 found[item.group_id] = GroupListing(
                     item.group_id, item.protocol_type, item.group_state, _title(item.group_type), node_id
                 )
         return [found[group_id] for group_id in sorted(found)]
-
-    def _node(self, node_id: int) -> Callable[[], int | None]:
-        return lambda: node_id if node_id in self.opened().cluster.nodes else None
 
     async def describe_group(self, group_id: str) -> GroupDescription:
         """Return a group of consumers, of either protocol.

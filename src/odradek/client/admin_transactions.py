@@ -26,13 +26,13 @@ from odradek.kernel.wire.messages.api_65_describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
-from odradek.kernel.wire.messages.api_66_list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from odradek.kernel.wire.messages.api_66_list_transactions import ListTransactionsRequest
 
 from .admin_calls import AdminCalls, check_item
 from .group.coordinator import CoordinatorLink, KeyType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 FENCING_TIMEOUT_MS = 1
 """The transaction time-out of a producer that only takes an id over: it will begin no transaction."""
@@ -89,9 +89,6 @@ class TransactionCalls(AdminCalls):
     def _coordinator_of(self, transactional_id: str) -> CoordinatorLink:
         return CoordinatorLink(self.opened(), transactional_id, KeyType.TRANSACTION, self.backoff)
 
-    def _broker(self, node_id: int) -> Callable[[], int | None]:
-        return lambda: node_id if node_id in self.opened().cluster.nodes else None
-
     async def list_transactions(
         self,
         *,
@@ -115,11 +112,9 @@ class TransactionCalls(AdminCalls):
             transactional_id_pattern=pattern,
         )
         found: dict[str, TransactionListing] = {}
-        await self.opened().update(timeout_ms=self.settings.api_timeout_ms)
-        for node_id in sorted(self.opened().cluster.nodes):
-            response: ListTransactionsResponse = await self.call(
-                request, lambda answer: check_item(answer.error_code, "transactions"), node_of=self._broker(node_id)
-            )
+        for node_id, response in await self.call_all(
+            request, lambda answer: check_item(answer.error_code, "transactions")
+        ):
             for item in response.transaction_states:
                 found[item.transactional_id] = TransactionListing(
                     item.transactional_id, item.producer_id, item.transaction_state, node_id
