@@ -13,6 +13,7 @@ from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import TimestampType
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.replication.settings import FetcherSettings
+from odradek.kernel.replication.throttling import FOLLOWER_RATE_KEY, LEADER_RATE_KEY, ReplicationQuota, names_replica
 from odradek.kernel.wire.messages import api_44_incremental_alter_configs as alter_configs
 from odradek.plugins.groups.consumer.settings import Settings as GroupSettings
 from odradek.testing.running_broker import running_broker
@@ -61,6 +62,10 @@ class Readers:
     def handler(self, key: int) -> Any:
         return self.parts.requests.router.routes[key].handler
 
+    def rate(self, key: str) -> int:
+        quota = ReplicationQuota.of(lambda: self.parts.published.config, key, self.parts.machine.clock)
+        return quota._bytes_per_second()
+
     def may_lose(self, topic: str) -> bool:
         image, rules = self.parts.published.image, self.parts.metadata.rules
         found = image.topics_by_name[topic]
@@ -79,11 +84,18 @@ READINGS: Final[Table] = {
     "compression.lz4.level": ("5", lambda of: of.level("lz4"), 5),
     "compression.type": ("zstd", lambda of: of.rules.compression, CompressionType.ZSTD),
     "compression.zstd.level": ("7", lambda of: of.level("zstd"), 7),
+    "follower.fetch.last.tiered.offset.enable": (
+        "true",
+        lambda of: FetcherSettings.of(of.parts.published.config).begins_at_tiers_end,
+        True,
+    ),
+    "follower.replication.throttled.rate": ("700", lambda of: of.rate(FOLLOWER_RATE_KEY), 700),
     "group.consumer.assignment.interval.ms": (
         "1234",
         lambda of: GroupSettings(of.parts.view).of_group("g", "consumer.assignment.interval.ms"),
         1234,
     ),
+    "leader.replication.throttled.rate": ("800", lambda of: of.rate(LEADER_RATE_KEY), 800),
     "log.cleaner.backoff.ms": ("14000", lambda of: of.compactor.backoff_ms, 14_000),
     "log.cleaner.dedupe.buffer.size": ("64000000", lambda of: of.compactor.dedupe_buffer_size, 64_000_000),
     "log.cleaner.delete.retention.ms": ("86", lambda of: of.cleanup.delete_retention_ms, 86),
@@ -160,6 +172,16 @@ TOPIC_READINGS: Final[Table] = {
     "flush.messages": ("10", lambda of: of.log._flush_messages, 10),
     "flush.ms": ("3000", lambda of: of.log._flush_ms, 3000),
     "index.interval.bytes": ("100", lambda of: of.log._index_interval, 100),
+    "follower.replication.throttled.replicas": (
+        "0:1",
+        lambda of: names_replica(of.replica("plain").settings.throttled_followers, 0, 1),
+        True,
+    ),
+    "leader.replication.throttled.replicas": (
+        "*",
+        lambda of: names_replica(of.replica("plain").settings.throttled_leaders, 0, 1),
+        True,
+    ),
     "local.retention.bytes": ("5", lambda of: of.tiered.settings.local_retention_bytes, 5),
     "local.retention.ms": ("6", lambda of: of.tiered.settings.local_retention_ms, 6),
     "max.compaction.lag.ms": ("20000", lambda of: of.cleanup.max_compaction_lag_ms, 20_000),
