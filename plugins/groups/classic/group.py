@@ -28,7 +28,7 @@ class ClassicGroup:
     """A group whose leader assigns. Owned by its shard.
 
     Invariants: a leader is a member; `static_members` leads to members; `protocol_counts` counts the members that know
-    a protocol; nobody waits for a JoinGroup unless the group prepares a rebalance.
+    a protocol; nobody waits for a JoinGroup unless the group prepares a rebalance; `unseen` are members.
 
     Attributes:
         group_id: Its id.
@@ -295,6 +295,7 @@ class ClassicGroup:
         if self.is_leader(old_member_id):
             self.leader_id = new_member_id
         self.pending_syncs.discard(old_member_id)
+        self.unseen.pop(old_member_id, None)
         return new
 
     def elect_joined_leader(self) -> bool:

@@ -10,10 +10,11 @@ from odradek.kernel.api import ErrorCode, ProducerIdentity
 from odradek.plugins.groups.classic import rebalance
 from odradek.plugins.groups.classic.states import COMPLETING, PREPARING, STABLE
 
-from .driven import GROUP, DrivenGroups
+from .driven import GROUP, DrivenGroups, code_of
 
 if TYPE_CHECKING:
     from odradek.plugins.groups.classic.group import ClassicGroup
+    from odradek.testing.shard_harness import RecordingWaiter
 
 AT_ONCE = {"group.initial.rebalance.delay.ms": 0}
 PRODUCER = ProducerIdentity(7, 0)
@@ -158,6 +159,30 @@ def test_a_static_member_that_is_replaced_between_join_and_sync_is_not_waited_fo
 
     assert (group_of(driven).state, group_of(driven).generation_id) == (STABLE, 1)
     assert driven.heartbeat("b", 1, instance_id="b") is ErrorCode.NONE
+
+
+def test_a_static_member_that_is_replaced_before_its_session_began_anew_costs_nobody_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rebalance, "SEEN_AT_ONCE", 2)
+    driven = DrivenGroups(AT_ONCE)
+
+    def joins(names: str) -> dict[str, RecordingWaiter]:
+        return {name: driven.join(name, instance_id=name) for name in names}
+
+    first = joins("abcdef")
+    driven.harness.advance(0)
+    for name, waiter in first.items():
+        driven.learn(name, waiter.response)
+    driven.sync("a", 1, {}, instance_id="a")
+    second = joins("abcdef")
+    assert [waiter.response.generation_id for waiter in second.values()] == [2] * 6
+    assert list(group_of(driven).unseen) == [driven.member_ids[name] for name in "cdef"]
+    syncs = [driven.sync(name, 2, instance_id=name) for name in "ef"]
+    driven.join("c", member_id="", instance_id="c")
+
+    assert [code_of(waiter) for waiter in syncs] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
+    assert driven.member_ids["c"] not in group_of(driven).unseen
 
 
 # ---------------------------------------------------------------------------------------------------- who may commit
