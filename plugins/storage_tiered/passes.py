@@ -133,7 +133,8 @@ class Passes:
         """Let go of what another broker, which leads, has sent; nothing is sent, and nothing removed from the store.
 
         The store is asked only where local retention would have something leave that is not known to be there. Where
-        segments are rewritten a follower keeps its own: what it has and what the store has do not make one log.
+        segments are rewritten a follower keeps its own: what it has and what the store has do not make one log. Nor do
+        they after it was truncated below what it knows to be there, until it has that again.
 
         Args:
             tiered: The log of a follower.
@@ -161,7 +162,7 @@ class Passes:
             tiered.take_manifest(newest)
         if not tiered.is_state_saved:
             await self.save(tiered)
-        if is_wanted():
+        if is_wanted() and _has_what_is_stored(tiered):
             await self._remove_local(tiered, is_wanted)
 
     async def _check_is_same(self, tiered: TieredPartitionLog, newest: Manifest) -> None:
@@ -383,6 +384,19 @@ def _check_agrees(tiered: TieredPartitionLog, newest: Manifest) -> None:
             f"{tiered.partition}: another leader has sent what this log does not have: {told}. Was a leader elected "
             "that was not in sync? Nothing is sent, and nothing leaves the disk"
         )
+
+
+def _has_what_is_stored(tiered: TieredPartitionLog) -> bool:
+    """Say whether a follower, which may have been truncated since it learnt of the store's part, has that by now.
+
+    Raises:
+        OtherLogError: It has other records in the place of those.
+    """
+    if tiered.log_end_offset < tiered.tiered_end_offset:
+        return False
+    if tiered.manifest is not None:
+        _check_agrees(tiered, tiered.manifest)
+    return True
 
 
 def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[SegmentSource]) -> str:

@@ -175,6 +175,30 @@ async def test_what_a_leader_that_was_not_in_sync_lacks_is_not_let_go(tmp_path: 
         await leader.tier.passes.take_over(leader.log, leader.epoch)
 
 
+async def test_a_follower_of_a_leader_that_was_not_in_sync_lets_go_of_nothing_that_the_store_has_otherwise(
+    tmp_path: Path,
+) -> None:
+    leader = House(tmp_path / "leader")
+    follower = follower_of(leader, tmp_path / "follower", leader.fill(RECORDS))
+    follower.log.reconfigure_tier(attrs.evolve(LITTLE_LOCAL, local_retention_bytes=2_500))
+    async with leader.running(), follower.running():
+        await leader.visit()
+        await follower.tier.visit(follower.log)
+        border, known_end = follower.log.local_log_start_offset, follower.log.stored_end
+        follower.log.reconfigure_tier(attrs.evolve(LITTLE_LOCAL, local_retention_bytes=100))
+        follower.log.truncate_to(known_end - 4)
+        follower.epoch += 1  # of another leader, which has another log from there on
+        others = follower.fill(1)
+        await follower.tier.passes.follow(follower.log, lambda: True)
+        assert follower.log.local_log_start_offset == border, "its log does not reach what it knows to be in the store"
+        others += follower.fill(9)
+        with pytest.raises(OtherLogError, match="Was a leader elected that was not in sync"):
+            await follower.tier.passes.follow(follower.log, lambda: True)
+
+        assert (follower.log.local_log_start_offset, follower.log.stored_end) == (border, known_end)
+        assert (await follower.read_all())[-len(others) :] == others
+
+
 async def test_a_follower_is_told_of_a_store_that_has_lost_something(tmp_path: Path) -> None:
     leader = House(tmp_path / "leader")
     written = leader.fill(RECORDS)
