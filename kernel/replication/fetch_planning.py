@@ -40,7 +40,8 @@ class Followed:
         failures_count: How often in a row it could not be fetched.
         due_ms: Before that time it is not asked for.
         is_beginning: Whether its log is to begin at the remote store's part: it is not asked for meanwhile.
-        is_in_sync: Whether it had all that was committed when it was asked for last: then it is never throttled.
+        is_in_sync: Whether it had all that was committed when it was asked for last, and before that whether it is in
+            the in-sync set: then it is never throttled.
     """
 
     replica: Replica
@@ -48,8 +49,12 @@ class Followed:
     failures_count: int = 0
     due_ms: int = 0
     is_beginning: bool = False
-    is_in_sync: bool = False
+    is_in_sync: bool = attrs.field(init=False)
     _wish: Wish | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        state = self.replica.state
+        self.is_in_sync = state is not None and self.broker_id in state.isr
 
     @property
     def is_throttled(self) -> bool:

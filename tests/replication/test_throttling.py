@@ -133,6 +133,25 @@ def test_who_is_in_sync_is_never_throttled(tmp_path: Path) -> None:
     run(body)
 
 
+def test_who_is_in_sync_is_not_throttled_by_a_fetcher_that_has_just_come_to_follow_it(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            await cluster.acknowledged(cluster.leader.produce(b"first"))
+            await cluster.wait("all are in sync", lambda: len(cluster.state.isr) == 3)
+            throttle(cluster, "followers", "*")
+            cluster.follower_rate = 1
+            await cluster.acknowledged(cluster.leader.produce(VALUE))  # which is more than they may take for a while
+            await cluster.wait("all have it", lambda: have_all(cluster, 2))
+            began = trio.current_time()
+            for node in cluster.nodes.values():
+                node.fetchers.leader_changed(node.replica().partition)
+            await cluster.acknowledged(cluster.leader.produce(b"last"))
+
+            assert trio.current_time() - began < 5
+
+    run(body)
+
+
 def test_partitions_go_to_other_fetchers_when_their_number_changes(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path) as cluster:
