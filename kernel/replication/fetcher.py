@@ -347,11 +347,11 @@ class Fetcher:
     async def _find_range(self, followed: Followed) -> None:
         """Ask where the leader's log begins and ends, and go there."""
         replica = followed.replica
-        leader_epoch = replica.leader_epoch
+        stands = _where(replica)
         found: list[int] = []
         for timestamp in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
             offset = await self._offset_at(replica, timestamp)
-            if offset is None or replica.leader_epoch != leader_epoch:
+            if offset is None or not self._is_still(followed, stands):
                 self._hold_back(followed, "")
                 return
             found.append(offset)
@@ -368,13 +368,13 @@ class Fetcher:
     async def _find_store_start(self, followed: Followed) -> None:
         """Ask where the leader's local log begins, and have this one begin there or behind."""
         replica = followed.replica
-        leader_epoch = replica.leader_epoch
+        stands = _where(replica)
         offset: int | None = NO_OFFSET
         if self._parts.settings().begins_at_tiers_end and not replica.log.log_end_offset:
             offset = await self._offset_at(replica, EARLIEST_PENDING_UPLOAD_TIMESTAMP)
         if offset == NO_OFFSET:
             offset = await self._offset_at(replica, EARLIEST_LOCAL_TIMESTAMP)
-        if offset is None or replica.leader_epoch != leader_epoch:
+        if offset is None or not self._is_still(followed, stands):
             self._hold_back(followed, "")
             return
         followed.is_beginning = True
@@ -389,6 +389,14 @@ class Fetcher:
         if self.followed.get(followed.replica.topic_partition) is followed and reason is None:
             self.follow(followed.replica)
         self._wake.set()
+
+    def _is_still(self, followed: Followed, stands: tuple[int, int]) -> bool:
+        """Return whether a replica stands where it did when its leader was asked, and no other fetcher has it by now.
+
+        In one leader epoch a partition goes to another fetcher where their number changes: what that one took counts.
+        """
+        is_followed = self.followed.get(followed.replica.topic_partition) is followed
+        return is_followed and _where(followed.replica) == stands
 
     async def _offset_at(self, replica: Replica, timestamp: int) -> int | None:
         part = ListOffsetsPartition(
@@ -406,3 +414,7 @@ class Fetcher:
         (topic,) = response.topics
         (answer,) = topic.partitions
         return None if answer.error_code else int(answer.offset)
+
+
+def _where(replica: Replica) -> tuple[int, int]:
+    return replica.leader_epoch, replica.log.log_end_offset

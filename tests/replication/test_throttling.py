@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 import trio
 
 from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.replication.fetch_planning import fetcher_number
 from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota, names_replica
+from odradek.kernel.types import TopicPartition
+from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_02_list_offsets import ListOffsetsRequest
+from odradek.kernel.wire.special_timestamps import LATEST_TIMESTAMP
 
 from .small_cluster import Cluster, running
 from .test_replication import run
@@ -169,5 +175,41 @@ def test_partitions_go_to_other_fetchers_when_their_number_changes(tmp_path: Pat
                 fetchers = [each for node in cluster.nodes.values() for each in node.fetchers._fetchers.values()]
                 assert sum(len(each.followed) for each in fetchers) == 2
                 assert all(each.number < count for each in fetchers if each.followed)
+
+    run(body)
+
+
+def test_what_a_fetcher_was_told_of_the_leaders_end_is_nothing_to_the_one_that_comes_after_it(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            await behind(cluster)
+            cluster.leader.replica().log.advance_log_start(10)
+            follower = cluster.nodes[3]
+            ask, is_told, goes_on = follower.request, trio.Event(), trio.Event()
+
+            async def slowly(node_id: int, message: Message, **options: Any) -> Any:
+                answer = await ask(node_id, message, **options)
+                is_end = isinstance(message, ListOffsetsRequest) and (
+                    message.topics[0].partitions[0].timestamp == LATEST_TIMESTAMP
+                )
+                if is_end and not is_told.is_set():
+                    is_told.set()
+                    await goes_on.wait()
+                return answer
+
+            follower.request = slowly  # type: ignore[method-assign]
+            cluster.heal()
+            cluster.unfence(3)
+            await is_told.wait()
+            count = next(count for count in range(2, 20) if fetcher_number(TopicPartition("t", 0), count))
+            cluster.settings = attrs.evolve(cluster.settings, fetchers_count=count)
+            follower.fetchers.settings_altered()
+            end = cluster.leader.produce(b"after it was told")
+            await cluster.wait("the other fetcher has all", lambda: follower.replica().log.log_end_offset == end)
+            cluster.cut(3, 1, 2)
+            goes_on.set()
+            await trio.sleep(5)
+
+            assert follower.replica().log.log_end_offset == end
 
     run(body)
