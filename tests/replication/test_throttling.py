@@ -9,15 +9,19 @@ import attrs
 import pytest
 import trio
 
+from odradek.kernel.dispatch.fetch_session import SESSIONLESS_EPOCH
 from odradek.kernel.machine.clock import ManualClock
-from odradek.kernel.replication.fetch_planning import fetcher_number
+from odradek.kernel.replication.fetch_planning import Followed, fetch_request, fetcher_number
 from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota, names_replica
 from odradek.kernel.types import TopicPartition
+from odradek.kernel.wire.codec import encode_bytes
 from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_01_fetch import ReplicaState
 from odradek.kernel.wire.messages.api_02_list_offsets import ListOffsetsRequest
 from odradek.kernel.wire.special_timestamps import LATEST_TIMESTAMP
+from tests.dispatch.memory_client import MemoryClient
 
-from .small_cluster import Cluster, running
+from .small_cluster import SETTINGS, Cluster, running
 from .test_replication import run
 
 RATE = 1000
@@ -211,5 +215,37 @@ def test_what_a_fetcher_was_told_of_the_leaders_end_is_nothing_to_the_one_that_c
             await trio.sleep(5)
 
             assert follower.replica().log.log_end_offset == end
+
+    run(body)
+
+
+def test_a_follower_that_repeats_itself_is_answered_by_template_unless_what_it_gets_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with running(tmp_path, 1, 2) as cluster:
+            cluster.cut(2, 1)  # the test asks in its stead
+            leader = cluster.leader
+            leader.produce(VALUE)
+            client = MemoryClient(leader.router)
+            state = ReplicaState(replica_id=2, replica_epoch=cluster.nodes[2].epoch)
+            wanted = {TopicPartition("t", 0): Followed(cluster.nodes[2].replica(), 2).wish(1 << 20)}
+            request = fetch_request(attrs.evolve(SETTINGS, wait_ms_max=0), state, (0, SESSIONLESS_EPOCH), wanted, ())
+            expected = [encode_bytes(client.ask(request, 18), 18) for _ in range(4)]
+
+            encoded: list[Message] = []
+            encoders = leader.router.routes[1]._encoders
+            (encode, in_slices) = encoders[18]
+
+            def note(response: Any, *args: Any) -> Any:
+                encoded.append(response)
+                return encode(response, *args)
+
+            monkeypatch.setitem(encoders, 18, (note, in_slices))
+            assert [encode_bytes(client.ask(request, 18), 18) for _ in range(2)] == expected[:2]
+            assert not encoded
+            cluster.leader_rate = RATE
+            assert encode_bytes(client.ask(request, 18), 18) == expected[0]
+            assert len(encoded) == 1
 
     run(body)

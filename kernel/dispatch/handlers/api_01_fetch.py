@@ -214,8 +214,8 @@ class FetchHandler:
         if not wait_ms:
             for target in result.cold:
                 begin_cold_read(target, limits, _do_nothing)
-            is_stamped = repeated is not None and limits.quota is None
-            frame = repeated.frame(result, context.correlation_id) if repeated is not None and is_stamped else None
+            is_counted = limits.quota is not None and limits.quota.is_set
+            frame = repeated.frame(result, context.correlation_id) if repeated is not None and not is_counted else None
             if frame is None:
                 return self._response(session, result, context, limits.quota)
             (target,) = targets
