@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLLOWED_S_MAX: Final = 3.0
-"""How long the others have to hear of it; who does not is told by the next broker that it asks."""
+"""How long it may take to be decided, and the others to hear of it; who does not is told by the next that it asks."""
 LOOK_AGAIN_S: Final = 0.01
 
 
@@ -35,14 +35,20 @@ async def hand_over(metadata: MetadataLog, rules: ControllerRules) -> None:
     wanted = rules.config.get_bool("controlled.shutdown.enable")
     if own is None or not others or not wanted:
         return
-    try:
-        await metadata.submit(
-            lambda controller, _now_ms: controller.change_broker(node_id, own.broker_epoch, fence=False, shutdown=True)
-        )
-    except KafkaError as error:
-        log.warning("this broker's leaders could not be handed over: %s", error)
-        return
-    offset = metadata.image.offset
-    with trio.move_on_after(FOLLOWED_S_MAX):
+    is_decided = False
+    with trio.move_on_after(FOLLOWED_S_MAX):  # a controller that its quorum has left alone decides nothing any more
+        try:
+            await metadata.submit(
+                lambda controller, _now_ms: controller.change_broker(
+                    node_id, own.broker_epoch, fence=False, shutdown=True
+                )
+            )
+        except KafkaError as error:
+            log.warning("this broker's leaders could not be handed over: %s", error)
+            return
+        is_decided = True
+        offset = metadata.image.offset
         while not rules.sessions.follows(others, offset):  # noqa: ASYNC110 - sessions tell nobody; it is brief and rare
             await trio.sleep(LOOK_AGAIN_S)
+    if not is_decided:
+        log.warning("this broker's leaders could not be handed over: that was not decided in %.0f s", FOLLOWED_S_MAX)
