@@ -36,7 +36,7 @@ class MetadataCopy:
 
     Attributes:
         bytes_since_snapshot: What was appended, or read at the start, since the newest snapshot.
-        last_epoch: The leader epoch of the last record that is here, taken or not; -1 without one.
+        last_epoch: The leader epoch of the last batch that is here, taken or not; -1 without one.
     """
 
     def __init__(self, partition_log: PartitionLog, files: Files, worker: Workers) -> None:
@@ -97,6 +97,7 @@ class MetadataCopy:
         self._begin_with(snapshot)
         for offset, epoch, value in logged_records(self._log, start):
             self._replay_one(value, offset, epoch)
+        self.last_epoch = max(self.last_epoch, self._log.latest_epoch)  # that of a control batch, which is no record
 
     def _begin_anew(self, snapshot: MetadataImage | None) -> None:
         self._begin_with(snapshot)
@@ -130,6 +131,7 @@ class MetadataCopy:
             self._log.assign_epoch(header.partition_leader_epoch, header.base_offset)
             self._log.append(batch, header.base_offset, header.last_offset, header.max_timestamp)
             self._log.write_pending()
+            self.last_epoch = header.partition_leader_epoch
             if header.is_control:  # what a quorum says of itself
                 continue
             for record in read_batch(batch, 0, header):

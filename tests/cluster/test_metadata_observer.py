@@ -18,6 +18,7 @@ from odradek.kernel.machine.threads import Workers
 from odradek.kernel.metadata.features import METADATA_VERSION_MAX
 from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, FormatRecord, MetadataRecord, encode_record
 from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.control import LeaderChange, build_control_batch
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchableTopicResponse,
@@ -101,3 +102,20 @@ def test_it_asks_on_from_what_it_has_in_the_epoch_of_that(tmp_path: Path) -> Non
         return channel.asked
 
     assert trio.run(main) == [(0, 0), (1, 1), (2, 2), (3, 2)]
+
+
+def test_what_it_has_last_may_be_what_a_quorum_says_of_itself_which_has_an_epoch_too(tmp_path: Path) -> None:
+    engine = MemoryEngine(make_context(tmp_path))
+    engine.start()
+    opened = engine.open_log(TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0), LogConfig())
+    worker = Workers(SystemThreads(), 1)
+    copy = MetadataCopy(opened, OsFiles(), worker)
+    elected = build_control_batch([LeaderChange(leader_id=1)], timestamp=0, base_offset=1, partition_leader_epoch=2)
+    for _ in copy.append_in_steps(memoryview(batch(FORMAT, 0, 1) + bytes(elected))):
+        pass
+    again = MetadataCopy(opened, OsFiles(), worker)
+    image = again.load()
+
+    assert (copy.end_offset, copy.last_epoch) == (2, 2)
+    assert (again.end_offset, again.last_epoch) == (2, 2)
+    assert (image.offset, image.epoch) == (0, 1)
