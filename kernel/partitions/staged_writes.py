@@ -93,6 +93,9 @@ class StagedWrites:
     def _write(self, staged: list[Replica]) -> None:
         written = []
         for replica in staged:
+            if replica.offline_reason is not None:  # deleted since, as its topic was: its waiters were told
+                replica.is_dirty = False
+                continue
             try:
                 if replica.write():
                     self.ask_for_flush(replica)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from odradek.kernel.machine.turnstile import run_at_once
+
 from .hosted import Hosted
 
 
@@ -15,6 +19,21 @@ def test_the_replicas_of_a_deleted_topic_go_one_by_one(hosted: Hosted) -> None:
 
     assert left == [4, 4, 4, 4, 4, 3, 2, 1]
     assert not topic.partitions
+
+
+def test_what_a_deleted_topic_had_staged_is_written_nowhere_and_no_failure(
+    hosted: Hosted, caplog: pytest.LogCaptureFixture
+) -> None:
+    hosted.open("t")
+    hosted.open("u")
+    gone, other = hosted.stage("t"), hosted.stage("u")
+    run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 1))
+    reason = gone.offline_reason
+    hosted.writes.write_staged()
+
+    assert (gone.is_dirty, gone.offline_reason) == (False, reason)
+    assert (other.is_dirty, other.appended_offset) == (False, 1)
+    assert not caplog.records
 
 
 def test_a_restart_with_one_of_two_directories_failing_serves_what_is_in_the_other(tmp_path: Path) -> None:
