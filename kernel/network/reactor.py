@@ -59,8 +59,8 @@ class Reactor(Loop):
     at hand, in memory or in the page cache, is received and sent by one call each; everything else goes through the
     endpoints' methods, which do the usual case, too, where there is no pump.
 
-    What comes by a listener that goes first, the controller's, is taken before all else of a turn: heartbeats and news
-    do not wait for clients.
+    What comes by a listener that goes first, the controller's, is taken before all else of its turn: heartbeats and
+    news wait for the clients of turns before theirs, each of which serves so many sockets at most, and for no others.
 
     Who asks for little does not wait for who sends much: a turn first serves everybody whose frame begins, those
     who sent a large one last behind the others, then receives the rest of larger frames, one connection after the
