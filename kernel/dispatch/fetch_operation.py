@@ -68,6 +68,7 @@ class FetchLimits:
         is_stale: Whether that is of an earlier process of the follower: it gets nothing.
         selection: Says which replica the consumer is to read from; None: from the leader, or from whom it asked.
         quota: How much followers that are throttled may have; None of a consumer.
+        is_throttling: Whether that was exceeded when targets were read last: those that are throttled have to wait.
         keeps_positions: Whether where a follower's log begins and ends is kept: consumers may be sent to it.
     """
 
@@ -82,6 +83,7 @@ class FetchLimits:
     is_stale: bool = False
     selection: Selection | None = None
     quota: ReplicationQuota | None = None
+    is_throttling: bool = False
     keeps_positions: bool = False
 
 
@@ -167,6 +169,7 @@ def read_targets(
     """
     result = FetchResult([]) if into is None else into
     is_committed = limits.isolation == READ_COMMITTED
+    limits.is_throttling = limits.quota is not None and limits.quota.is_exceeded()
     for target in targets:
         if only is not None:
             if target not in only:
@@ -251,7 +254,7 @@ def _read_one(
     ):
         result.is_final = True
         return
-    if limits.quota is not None and is_throttled(replica, limits.quota, limits.replica_id):
+    if limits.is_throttling and is_throttled(replica, limits.replica_id):
         return
     max_bytes = max(0, min(target.max_bytes, limits.max_bytes - result.size_bytes))
     read = replica.read(

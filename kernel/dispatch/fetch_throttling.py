@@ -14,15 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..partitions.replica import Replica
-    from ..replication.throttling import ReplicationQuota
     from ..wire.messages.api_01_fetch import PartitionData
     from .fetch_target import FetchTarget
 
 
-def is_throttled(replica: Replica, quota: ReplicationQuota, follower_id: int) -> bool:
-    """Return whether a follower has to wait; one that is in sync never has."""
+def is_throttled(replica: Replica, follower_id: int) -> bool:
+    """Return whether a follower has to wait where the quota is exceeded; one that is in sync never has."""
     is_in_sync = replica.state is not None and follower_id in replica.state.isr
-    return not is_in_sync and _is_named(replica) and quota.is_exceeded()
+    return not is_in_sync and _is_named(replica)
 
 
 def throttled_bytes(targets: Iterable[FetchTarget], answers: Iterable[PartitionData | None]) -> int:

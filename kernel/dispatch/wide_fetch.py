@@ -14,6 +14,7 @@ import trio
 from ..machine.turnstile import take_turn
 from ..purgatory.delayed_operation import Outcome
 from .fetch_operation import FetchOperation, FetchResult, read_targets
+from .fetch_throttling import is_throttled
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -68,7 +69,8 @@ class WideFetchOperation(FetchOperation):
     def changed_since(self, found: FetchResult) -> list[Replica]:
         """Return the replicas that have something for it now, or lead no more, and gave nothing when they were read.
 
-        What came between the read of a slice and the begin of the wait has woken nobody.
+        What came between the read of a slice and the begin of the wait has woken nobody. Those that are throttled would
+        give nothing again.
         """
         limits = self.limits
         changed = []
@@ -77,9 +79,12 @@ class WideFetchOperation(FetchOperation):
             if replica is None or (answer is not None and (answer.records or answer.error_code)):
                 continue
             end = replica.appended_offset if limits.is_follower else replica.visible_end(limits.isolation)
-            if target.fetch_offset < end or not replica.is_leader:
+            if not replica.is_leader or (target.fetch_offset < end and not self._has_to_wait(replica)):
                 changed.append(replica)
         return changed
+
+    def _has_to_wait(self, replica: Replica) -> bool:
+        return self.limits.is_throttling and is_throttled(replica, self.limits.replica_id)
 
     async def read_again(self) -> FetchResult:
         """Read what there is now. If it is cancelled, nothing is left to undo."""

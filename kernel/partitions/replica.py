@@ -68,8 +68,8 @@ class TopicSettings:
 
     rules: ValidationRules
     min_insync_replicas: int
-    throttled_leaders: tuple[str, ...] = ()
-    throttled_followers: tuple[str, ...] = ()
+    throttled_leaders: frozenset[str] = frozenset()
+    throttled_followers: frozenset[str] = frozenset()
 
 
 @frozen

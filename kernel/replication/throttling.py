@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from ..contracts.services import ConfigView
     from ..machine.clock import Clock
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 NO_RATE: Final = (1 << 63) - 1
 LEADER_RATE_KEY: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE_KEY: Final = "follower.replication.throttled.rate"
-_ALL: Final = ("*",)
+_ALL: Final = frozenset(("*",))
 
 
-def names_replica(throttled: Sequence[str], partition: int, broker_id: int) -> bool:
+def names_replica(throttled: frozenset[str], partition: int, broker_id: int) -> bool:
     """Return whether a topic's `*.replication.throttled.replicas` names a replica: by itself, or all by `*`."""
     return bool(throttled) and (throttled == _ALL or f"{partition}:{broker_id}" in throttled)
 

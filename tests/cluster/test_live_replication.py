@@ -54,6 +54,6 @@ def test_a_rate_and_the_replicas_that_it_is_for_reach_leader_and_follower() -> N
         await until(lambda: [quota.is_set for quota in quotas] == [False, True, False])
         brokers = [host.broker for host in cluster.brokers.values() if host.broker is not None]
         replicas = [broker.parts.logs.replicas.get("t", 0) for broker in brokers]
-        await until(lambda: all(replica.settings.throttled_leaders == ("0:2",) for replica in replicas))
+        await until(lambda: all(replica.settings.throttled_leaders == {"0:2"} for replica in replicas))
 
     in_cluster(main, settings=SETTINGS)

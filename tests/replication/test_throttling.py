@@ -8,8 +8,11 @@ from typing import Any
 import attrs
 import pytest
 import trio
+import trio.testing
 
+from odradek.kernel.dispatch import fetch_operation
 from odradek.kernel.dispatch.fetch_session import SESSIONLESS_EPOCH
+from odradek.kernel.dispatch.handlers import api_01_fetch
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.replication.fetch_planning import Followed, fetch_request, fetcher_number
 from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota, names_replica
@@ -34,7 +37,7 @@ VALUE = b"v" * 500
     [((), False), (("*",), True), (("0:1", "3:2"), True), (("3:1", "2:2"), False), (("",), False)],
 )
 def test_a_replica_is_named_by_partition_and_broker_or_with_all(throttled: tuple[str, ...], *, is_named: bool) -> None:
-    assert names_replica(throttled, 3, 2) is is_named
+    assert names_replica(frozenset(throttled), 3, 2) is is_named
 
 
 def test_a_quota_is_an_average_over_the_last_windows() -> None:
@@ -80,7 +83,7 @@ def have_all(cluster: Cluster, end: int) -> bool:
 
 def throttle(cluster: Cluster, side: str, *replicas: str) -> None:
     """Set a rate of one side, and name replicas; the metadata brings it."""
-    cluster.throttled = {f"throttled_{side}": replicas}
+    cluster.throttled = {f"throttled_{side}": frozenset(replicas)}
     for node in cluster.nodes.values():
         node.replica().settings = cluster.plan.settings
 
@@ -128,7 +131,7 @@ def test_who_is_in_sync_is_never_throttled(tmp_path: Path) -> None:
             await cluster.acknowledged(cluster.leader.produce(b"first"))
             await cluster.wait("all are in sync", lambda: len(cluster.state.isr) == 3)
             throttle(cluster, "leaders", "*")
-            cluster.throttled["throttled_followers"] = ("*",)
+            cluster.throttled["throttled_followers"] = frozenset(("*",))
             throttle_all = cluster.plan.settings
             for node in cluster.nodes.values():
                 node.replica().settings = throttle_all
@@ -247,5 +250,43 @@ def test_a_follower_that_repeats_itself_is_answered_by_template_unless_what_it_g
             cluster.leader_rate = RATE
             assert encode_bytes(client.ask(request, 18), 18) == expected[0]
             assert len(encoded) == 1
+
+    run(body)
+
+
+def test_a_wide_fetch_reads_throttled_replicas_once_before_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster, trio.open_nursery() as nursery:
+            await behind(cluster)
+            cluster.cut(2, 1)
+            monkeypatch.setattr(api_01_fetch, "AT_ONCE_MAX", 0)
+            leader = cluster.leader
+            await nursery.start(leader.router.run)
+            throttle(cluster, "leaders", "*")
+            cluster.leader_rate = 1
+            client = MemoryClient(leader.router)
+            state = ReplicaState(replica_id=3, replica_epoch=cluster.nodes[3].epoch)
+            wanted = {TopicPartition("t", 0): Followed(cluster.nodes[3].replica(), 3).wish(1000)}
+            request = fetch_request(SETTINGS, state, (0, SESSIONLESS_EPOCH), wanted, ())
+            client.send(request, 18)
+            await trio.testing.wait_all_tasks_blocked()
+            first: Any = client.received()[0]
+            assert first.responses[0].partitions[0].records, "nothing went to it yet"
+
+            again: list[Any] = []
+            read_targets = vars(fetch_operation)["read_targets"]
+
+            def note(*args: Any, **options: Any) -> Any:
+                again.append(args)
+                return read_targets(*args, **options)
+
+            monkeypatch.setitem(vars(fetch_operation), "read_targets", note)
+            client.send(request, 18)
+            await trio.testing.wait_all_tasks_blocked()
+            assert leader.fetches.delayed_count == 1
+            assert not again
+            nursery.cancel_scope.cancel()
 
     run(body)
