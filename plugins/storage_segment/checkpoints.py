@@ -56,9 +56,12 @@ class Checkpoints:
         return self._work(behind) if behind else None
 
     def write(self, high_watermarks: Mapping[TopicIdPartition, int]) -> set[str]:
-        """Write all, durably; return the names of the directories that have no room for them."""
+        """Write all, durably; return the names of the directories that have no room for them.
+
+        Those of a directory in which nothing changed stay as they are, whoever wrote them.
+        """
         self._bring_in(high_watermarks)
-        work = self._work([log_dir for log_dir in self._dirs if not log_dir.error])
+        work = self._work([log_dir for log_dir in self._dirs if not log_dir.error and not log_dir.is_as_found])
         do_now(work)
         for log_dir in self._dirs:
             if not log_dir.error:

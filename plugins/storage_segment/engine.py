@@ -177,7 +177,8 @@ class SegmentEngine:
         for log_dir in self._dirs:
             if not log_dir.is_clean:
                 for partition in log_dir.topic_ids.keys() - self._logs.keys():
-                    log_dir.recovery_points.pop(partition, None)
+                    if log_dir.recovery_points.pop(partition, None) is not None:
+                        log_dir.note_changed()
 
     # -- logs ----------------------------------------------------------------------------------------------------
 
