@@ -8,9 +8,10 @@
 | `drain` | SIGTERM to a broker that leads 100: the slowest of records sent one after the other until it has ended |
 | `scaling` | small produces at one replica, to one broker and spread over two: the brokers' processor time for each |
 
-Clients have their default settings. Each kill and each drain has a cluster of its own. `--beside` measures Apache
-Kafka's three brokers, too, where the peers are. `scaling` counts processor time, since on two cores the client would be
-in the brokers' way: two brokers on cores of their own take 2 * (time of one) / (time of two) as many.
+Clients have their default settings. Each kill and each drain has a cluster of its own. `--beside` starts Apache Kafka's
+three brokers, too, where the peers are; those end together when one is killed. `scaling` counts processor time, since
+on two cores the client would be in the brokers' way: two brokers on cores of their own take
+2 * (time of one) / (time of two) as many.
 """
 
 from __future__ import annotations
@@ -324,7 +325,7 @@ def measure_scaling(fleet: Fleet, rounds: int) -> None:
 
 
 def _produce(partition: int) -> bytes:
-    records = batch_of(1)
+    records = batch_of(100)
     part = PartitionProduceData(index=partition, records=records)
     return frame_of(
         ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=[part])]), 9
@@ -342,23 +343,22 @@ CASES: Final = ("start", "kill", "drain", "scaling")
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Three brokers: start, failover, drain, and what two do.")
-    parser.add_argument("--beside", action="store_true", help="Apache Kafka, too")
+    parser.add_argument("--beside", action="store_true", help="the start of Apache Kafka, too")
     parser.add_argument("--only", nargs="+", choices=CASES, default=CASES, metavar="CASE")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    kinds = [ours, kafka] if options.beside else [ours]
     for _ in range(options.rounds):
-        for start in kinds:
+        for start in (ours, kafka) if options.beside else (ours,):
             if "start" in options.only:
                 with start() as fleet:
                     measure_start(fleet)
-            for client in CLIENTS:
-                for count in COUNTS if "kill" in options.only else ():
-                    with start() as fleet:
-                        measure_kill(fleet, client, count)
-                if "drain" in options.only:
-                    with start() as fleet:
-                        measure_drain(fleet, client)
+        for client in CLIENTS:
+            for count in COUNTS if "kill" in options.only else ():
+                with ours() as fleet:
+                    measure_kill(fleet, client, count)
+            if "drain" in options.only:
+                with ours() as fleet:
+                    measure_drain(fleet, client)
     if "scaling" in options.only:
         with ours() as fleet:
             measure_scaling(fleet, options.rounds)
