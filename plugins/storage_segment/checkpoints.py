@@ -51,8 +51,7 @@ class Checkpoints:
 
     def begin(self, high_watermarks: Mapping[TopicIdPartition, int]) -> CheckpointWork | None:
         """Begin to write the directories in which something changed; None where that is none."""
-        self._bring_in(high_watermarks)
-        behind = [log_dir for log_dir in self._dirs if not log_dir.is_kept and not log_dir.error]
+        behind = self._behind(high_watermarks)
         return self._work(behind) if behind else None
 
     def write(self, high_watermarks: Mapping[TopicIdPartition, int]) -> set[str]:
@@ -60,8 +59,7 @@ class Checkpoints:
 
         Those of a directory in which nothing changed stay as they are, whoever wrote them.
         """
-        self._bring_in(high_watermarks)
-        work = self._work([log_dir for log_dir in self._dirs if not log_dir.error and not log_dir.is_as_found])
+        work = self._work(self._behind(high_watermarks))
         do_now(work)
         for log_dir in self._dirs:
             if not log_dir.error:
@@ -71,6 +69,11 @@ class Checkpoints:
     def _work(self, log_dirs: list[LogDir]) -> CheckpointWork:
         copies = [(log_dir, log_dir.copy_checkpoints()) for log_dir in log_dirs]
         return CheckpointWork(copies, self._dirs.set_offline)
+
+    def _behind(self, high_watermarks: Mapping[TopicIdPartition, int]) -> list[LogDir]:
+        """Return the directories whose checkpoints are not what they would be now."""
+        self._bring_in(high_watermarks)
+        return [log_dir for log_dir in self._dirs if not log_dir.is_kept and not log_dir.error]
 
     def _bring_in(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         changed, self._changed = self._changed, {}

@@ -78,8 +78,7 @@ class LogDir:
     Life: made, `take`, any of the others, `release`. `error` is empty while the directory works; after the first
     failure of its device it is out of use until the broker starts again. A reserved one takes only logs that name it.
     `named_recovery_points` are those of the last checkpoint that has its name: they last from the next `sync` on.
-    `is_kept` says that another checkpoint would change nothing, names that last included; `is_as_found`, that nothing
-    that the checkpoints hold has changed since they were read, and none was written.
+    `is_kept` says that another checkpoint would change nothing, names that last included: so it is after a clean end.
     """
 
     def __init__(self, files: Files, path: Path, *, is_reserved: bool = False) -> None:
@@ -99,7 +98,6 @@ class LogDir:
         self.named_recovery_points: Mapping[TopicPartition, int] = {}
         self.leftovers: list[Path] = []
         self.is_kept = False
-        self.is_as_found = False
         self._has_changed = True
         self._has_clean_ends = False
         self._copies_count = 0
@@ -187,7 +185,7 @@ class LogDir:
             self._files.fsync_directory(self.path)
             # A clean shutdown has made the checkpoints' names durable.
             self.named_recovery_points = dict(self.recovery_points)
-            self.is_as_found = True
+            self.is_kept, self._has_changed = True, False
         if RESERVE in names:
             self._reserve_bytes = self._files.stat(self.path / RESERVE).size_bytes
         self.fill_reserve()
@@ -240,7 +238,7 @@ class LogDir:
 
     def note_changed(self) -> None:
         """Take note that the checkpoints are behind."""
-        self.is_kept, self._has_changed, self.is_as_found = False, True, False
+        self.is_kept, self._has_changed = False, True
 
     def note_offsets(self, key: TopicPartition, recovery_point: int, log_start_offset: int, clean_end: int) -> None:
         """Take note of a log's offsets, for the next checkpoint; `clean_end` is 0 for none."""
@@ -260,7 +258,6 @@ class LogDir:
     def copy_checkpoints(self) -> CheckpointCopy:
         """Return what the checkpoints are to hold now."""
         self._copies_count += 1
-        self.is_as_found = False
         self.is_kept, self._has_changed = not self._has_changed, False
         self._has_clean_ends |= bool(self.clean_ends)  # no file before the first compaction
         clean_ends = {CLEAN_ENDS: dict(self.clean_ends)} if self._has_clean_ends else {}
