@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import attrs
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,3 +83,14 @@ def small_disk(folder: Path, size: str) -> Iterator[SmallDisk]:
         if subprocess.run([*namespace, "true"], check=False).returncode:
             raise NoSmallDiskError("a namespace cannot be entered")
         yield disk
+
+
+@contextlib.contextmanager
+def small_disk_or_skip(folder: Path, size: str) -> Iterator[SmallDisk]:
+    """Mount one on a new folder; skip the test where the machine cannot."""
+    folder.mkdir()
+    try:
+        with small_disk(folder, size) as disk:
+            yield disk
+    except NoSmallDiskError as error:
+        pytest.skip(f"a full disk cannot be had on this machine: {error}")

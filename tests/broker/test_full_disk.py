@@ -16,7 +16,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
 from odradek.kernel.wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 from .broker_process import Client, batch_of, broker_process
-from .small_disk import NoSmallDiskError, SmallDisk, small_disk
+from .small_disk import SmallDisk, small_disk_or_skip
 from .test_process import fetch, produce
 
 if TYPE_CHECKING:
@@ -32,13 +32,8 @@ TRIES = 300
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    try:
-        with small_disk(folder, "2m") as disk:
-            yield disk
-    except NoSmallDiskError as error:
-        pytest.skip(f"a full disk cannot be had on this machine: {error}")
+    with small_disk_or_skip(tmp_path / "small", "2m") as disk:
+        yield disk
 
 
 def value_of(number: int) -> bytes:

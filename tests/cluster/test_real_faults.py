@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.broker.small_disk import NoSmallDiskError, SmallDisk, small_disk
+from tests.broker.small_disk import SmallDisk, small_disk_or_skip
 from tests.waiting import until
 
 from .test_processes import PATIENCE_S, Served
@@ -182,13 +182,8 @@ def test_what_a_real_client_was_told_is_there_once_whoever_is_killed_or_stopped(
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
     """The disk of the third broker."""
-    folder = tmp_path / "3"
-    folder.mkdir()
-    try:
-        with small_disk(folder, "24m") as disk:
-            yield disk
-    except NoSmallDiskError as error:
-        pytest.skip(f"a full disk cannot be had on this machine: {error}")
+    with small_disk_or_skip(tmp_path / "3", "24m") as disk:
+        yield disk
 
 
 def fill(disk: SmallDisk) -> Path:
