@@ -9,6 +9,7 @@ or passed over, and changes nothing here.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.kernel.api import (
@@ -74,11 +75,11 @@ class QuorumElection:
             LeadershipGivenUp: self._take_given_up,
         }
         self._messages: Final[Mapping[type, Callable[[PeerMessage], None]]] = {
-            VoteRequest: self._on_vote_request,
+            VoteRequest: partial(self._on_partition, self._on_vote_request),
             VoteResponse: self._on_vote_response,
-            BeginQuorumEpochRequest: self._on_begin_request,
+            BeginQuorumEpochRequest: partial(self._on_partition, self._on_begin_request),
             BeginQuorumEpochResponse: self._on_begin_response,
-            EndQuorumEpochRequest: self._on_end_request,
+            EndQuorumEpochRequest: partial(self._on_partition, self._on_end_request),
             EndQuorumEpochResponse: self._on_end_response,
             DescribeQuorumRequest: self._on_describe_request,
             AddRaftVoterRequest: self._on_change_request,
@@ -288,12 +289,15 @@ class QuorumElection:
         me = self._replica.me
         return ReplicaKey(me.broker_id if voter_id == NOBODY else voter_id, directory_id).means(me)
 
-    def _on_vote_request(self, asked: PeerMessage) -> None:
-        request: Any = asked.message
-        part = messages.part_of(request, self._partition)
+    def _on_partition(self, take: Callable[[PeerMessage, Any, Any], None], asked: PeerMessage) -> None:
+        """Have a request taken by its part for this quorum's partition; one without it is refused."""
+        part = messages.part_of(asked.message, self._partition)
         if part is None:
-            self._replica.effects.answer(asked, messages.refusal(request, ErrorCode.INVALID_REQUEST))
-            return
+            self._replica.effects.answer(asked, messages.refusal(asked.message, ErrorCode.INVALID_REQUEST))
+        else:
+            take(asked, asked.message, part)
+
+    def _on_vote_request(self, asked: PeerMessage, request: Any, part: Any) -> None:
         error = self._wrong_vote_request(part)
         if error is ErrorCode.NONE:
             if part.replica_epoch > self._replica.standing.epoch:
@@ -323,12 +327,7 @@ class QuorumElection:
             replica.grant(candidate)
         return is_granted
 
-    def _on_begin_request(self, asked: PeerMessage) -> None:
-        request: Any = asked.message
-        part = messages.part_of(request, self._partition)
-        if part is None:
-            self._replica.effects.answer(asked, messages.refusal(request, ErrorCode.INVALID_REQUEST))
-            return
+    def _on_begin_request(self, asked: PeerMessage, request: Any, part: Any) -> None:
         error = self._hear_leader(part)
         if error is ErrorCode.NONE and not self._is_meant(request.voter_id, part.voter_directory_id):
             error = ErrorCode.INVALID_VOTER_KEY
@@ -342,12 +341,8 @@ class QuorumElection:
             return ErrorCode.INVALID_REQUEST
         return ErrorCode.NONE if self._learn(part.leader_id, part.leader_epoch) else ErrorCode.INVALID_REQUEST
 
-    def _on_end_request(self, asked: PeerMessage) -> None:
+    def _on_end_request(self, asked: PeerMessage, _request: Any, part: Any) -> None:
         replica = self._replica
-        part = messages.part_of(asked.message, self._partition)
-        if part is None:
-            replica.effects.answer(asked, messages.refusal(asked.message, ErrorCode.INVALID_REQUEST))
-            return
         error = self._hear_leader(part)
         if error is ErrorCode.NONE and replica.state is State.FOLLOWER:
             replica.hurry(replica.timeouts.successor_ms(*messages.successor_place(part, replica.me)))
