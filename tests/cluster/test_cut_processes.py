@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 import socket
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from . import namespaces, proxies
 from .node_processes import Build, Node
 from .test_processes import PATIENCE_S
 from .test_real_faults import REPLICAS, TOPIC, Load, check, read_all
+from .workers import Worker
 
 ROUNDS_OF_THE_SOAK = 30
 SESSION_MS = 1_500
@@ -39,22 +39,25 @@ OF_A_TRANSACTION = 5
 TIMES = {"socket.timeout.ms": 3_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
 
 
-class Bills:
+class Bills(Worker):
     """Sends transactions, of which every third is aborted, and knows how each ended."""
 
+    patience_s = 2 * PATIENCE_S
+    hung = "a transaction never ended"
+
     def __init__(self, bootstrap: str) -> None:
+        super().__init__()
         self._producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "biller", **TIMES})
         self.committed: list[int] = []
         self.aborted: set[int] = set()
         self.failures: list[str] = []
-        self._is_ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def _run(self) -> None:
+    def work(self) -> None:
+        """See `Worker.work`."""
         try:
             self._producer.init_transactions(PATIENCE_S)
             number = 0
-            while not self._is_ending.wait(0.02):
+            while not self.is_ending.wait(0.02):
                 self._transaction(number)
                 number += 1
         except KafkaException as error:
@@ -90,16 +93,6 @@ class Bills:
                     raise
             else:
                 return
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._is_ending.set()
-            self._thread.join(2 * PATIENCE_S)
-        assert not self._thread.is_alive(), "a transaction never ended"
 
 
 def read_committed(bootstrap: str) -> Counter[int]:

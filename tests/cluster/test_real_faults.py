@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.broker.small_disk import SmallDisk, small_disk_or_skip
 from tests.waiting import until
 
 from .test_processes import PATIENCE_S, Served
+from .workers import Worker
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -56,22 +56,25 @@ class Faulty(Served):
         (self.pids[node_id],) = set(self.children()) - others
 
 
-class Load:
+class Load(Worker):
     """Sends numbers to all partitions until it is told to end, and knows what was acknowledged where."""
 
+    patience_s = PATIENCE_S
+    hung = "some records were never acknowledged"
+
     def __init__(self, bootstrap: str) -> None:
+        super().__init__()
         times = {"socket.timeout.ms": 5_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
         self._producer = Producer(
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 1, **times}
         )
         self.acknowledged: list[dict[int, int]] = [{} for _ in REPLICAS]
         self.failures: list[KafkaError] = []
-        self._is_ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def _run(self) -> None:
+    def work(self) -> None:
+        """See `Worker.work`."""
         number = 0
-        while not self._is_ending.is_set():
+        while not self.is_ending.is_set():
             if len(self._producer) < 1_000:  # a partition without a leader does not take all the memory
                 for partition in range(len(REPLICAS)):
                     self._producer.produce(TOPIC, b"%d" % number, partition=partition, on_delivery=self._told)
@@ -93,16 +96,6 @@ class Load:
         """Wait until every partition has taken more records than it had."""
         wanted = [len(each) + MORE for each in self.acknowledged]
         until(lambda: all(len(each) >= count for each, count in zip(self.acknowledged, wanted, strict=True)))
-
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._is_ending.set()
-            self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive(), "some records were never acknowledged"
 
 
 def read_all(bootstrap: str) -> list[list[tuple[int, int]]]:
