@@ -39,6 +39,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.processes import cpu_seconds
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.wire.headers import encode_request
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -46,7 +47,6 @@ from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchReque
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 
 HERE = Path(__file__).parent
-TICKS = os.sysconf("SC_CLK_TCK")
 TOPIC = "bench"
 RECORD_BYTES_MAX = 1024
 """No record of a batch is larger, with what belongs to it."""
@@ -142,12 +142,6 @@ def ask(address: tuple[str, int], frame: bytes) -> bytes:
         connection.sendall(frame)
         (size,) = struct.unpack(">i", answers.read(4))
         return answers.read(size)
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return what a process has used of the processors."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 @contextlib.contextmanager

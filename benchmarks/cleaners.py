@@ -36,7 +36,8 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
 from odradek.plugins.storage_segment.rewriting import SegmentFileSource
 
 from .compaction import RECORDS, batches_of, job_of
-from .rivals import PEERS, TICKS, Rival, Wire, row
+from .processes import TICKS
+from .rivals import PEERS, Rival, Wire, row
 
 CLEANER_THREAD = "kafka-log-clean"
 """A thread's name in `/proc` has 15 characters."""

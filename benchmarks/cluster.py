@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from confluent_kafka import Producer
 
 from benchmarks.broker import batch_of
-from benchmarks.rivals import PEERS, Rival, Wire, cpu_seconds, flood, frame_of
+from benchmarks.processes import cpu_seconds, pss_mib
+from benchmarks.rivals import PEERS, Rival, Wire, flood, frame_of
 from odradek.client import BlockingProducer
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
@@ -254,14 +255,8 @@ def measure_start(fleet: Fleet) -> None:
     before = fleet.cpu_seconds()
     time.sleep(IDLE_SECONDS)
     idle = (fleet.cpu_seconds() - before) / IDLE_SECONDS * 100
-    memory = sum(_pss_mib(pid) for pid in fleet.all_pids)
+    memory = sum(pss_mib(pid) for pid in fleet.all_pids)
     show("start", fleet, f"ready {fleet.ready_s:.2f} s   idle {memory:.0f} MiB, {idle:.1f} % of a core")
-
-
-def _pss_mib(pid: int) -> float:
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    (line,) = (line for line in rollup.splitlines() if line.startswith("Pss:"))
-    return int(line.split()[1]) / 1024
 
 
 def measure_kill(fleet: Fleet, client: str, count: int) -> None:

@@ -6,7 +6,6 @@ Kafka comes from the peers (`ODRADEK_PEERS`); where there are none, ours is meas
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import statistics
@@ -15,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from benchmarks.processes import cpu_seconds
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from odradek.kernel.wire.message import Message
 
 PEERS = peers_folder()
-TICKS = os.sysconf("SC_CLK_TCK")
 RETRIED = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 
@@ -117,12 +115,6 @@ class Wire:
 def frame_of(request: Message, version: int) -> bytes:
     """Return a request's frame."""
     return encode_request(request, version, 1, "bench").join()
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return what a process has used of the processors."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 @contextlib.contextmanager

@@ -37,7 +37,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.broker import batch_of, cpu_seconds
+from benchmarks.broker import batch_of
+from benchmarks.processes import cpu_seconds, pss_mib
 from benchmarks.width import measure_beside
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
@@ -122,8 +123,7 @@ class Broker:
 
     def pss(self) -> float:
         """Return its proportional share of memory in KiB."""
-        rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
-        return float(next(line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:")))
+        return pss_mib(self.process.pid) * 1024
 
     def connect(self) -> socket.socket:
         """Return a connection."""

@@ -17,7 +17,6 @@ Wall and processor time are medians; processor time is the one to compare on a m
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import signal
 import socket
@@ -33,6 +32,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from benchmarks.processes import cpu_seconds, pss_mib
 from odradek.kernel.wire.headers import encode_request
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from odradek.kernel.wire.message import Message
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 TOPICS, PARTITIONS_EACH = 50, 100
 DEMO_ROUNDS_MAX = 5
 
@@ -67,9 +66,7 @@ class Started:
 
     def pss_mib(self) -> float:
         """Return the memory that is this process's own, with its share of what is mapped by several."""
-        rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
-        (line,) = (line for line in rollup.splitlines() if line.startswith("Pss:"))
-        return int(line.split()[1]) / 1024
+        return pss_mib(self.process.pid)
 
 
 @contextmanager
@@ -85,15 +82,9 @@ def started(data_dir: Path) -> Iterator[Started]:
             with socket.create_connection((host, int(port))) as connection:
                 ask(connection, ApiVersionsRequest(), 0)
             answer_s = time.perf_counter() - begin
-            yield Started(process, (host, int(port)), ready_s, answer_s, cpu_s(process.pid))
+            yield Started(process, (host, int(port)), ready_s, answer_s, cpu_seconds(process.pid))
         finally:
             process.send_signal(signal.SIGTERM)
-
-
-def cpu_s(pid: int) -> float:
-    """Return the processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 def ask(connection: socket.socket, request: Message, version: int) -> bytes:
