@@ -8,7 +8,16 @@ from uuid import UUID
 
 import pytest
 
-from odradek.kernel.api import ZERO_ID, Election, ElectionContext, ElectionFactory, FetchEnded, LeadershipGivenUp, Ready
+from odradek.kernel.api import (
+    ZERO_ID,
+    Election,
+    ElectionContext,
+    ElectionFactory,
+    FetchEnded,
+    LeadershipGivenUp,
+    PeerMessage,
+    Ready,
+)
 from odradek.plugins.election_quorum.factory import QuorumElectionFactory
 from odradek.plugins.election_quorum.machine import QuorumElection
 from odradek.plugins.election_quorum.standing import Standing
@@ -110,9 +119,9 @@ class LeadsAlone(Broken):
 class HearsOfNoLargerEpoch(Broken):
     expected = ("test_a_leader_that_hears_of_a_larger_epoch_leads_no_more",)
 
-    def _on_vote_request(self, asked: Any) -> None:
+    def _on_vote_request(self, asked: PeerMessage, request: Any, part: Any) -> None:
         if self._replica.leadership is None:
-            super()._on_vote_request(asked)
+            super()._on_vote_request(asked, request, part)
 
 
 class ClingsToItsLead(Broken):
