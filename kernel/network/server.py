@@ -61,11 +61,18 @@ class NetworkServer:
 
     Life: `bind` (optional: `run` does it) -> `run` -> `drain` -> end. Owned by the broker's nursery:
     `bound = await nursery.start(server.run)`.
+
+    Attributes:
+        receiver: Takes the frames.
+        settings: Listeners and limits.
+        machine: Its clock and network.
+        admits_clients: Whether all listeners are served; until `admit_clients` only those that go first may be.
     """
 
     receiver: FrameReceiver
     settings: NetworkSettings
     machine: Machine
+    admits_clients: bool = True
     _sockets: list[tuple[ListenerSettings, ListeningSocket, EndpointMaker]] = attrs.field(init=False, factory=list)
     _acceptors: list[Acceptor] = attrs.field(init=False, factory=list)
     _loop: Loop | None = attrs.field(init=False, default=None)
@@ -128,11 +135,21 @@ class NetworkServer:
                 async with trio.open_nursery() as nursery:
                     await nursery.start(loop.run)
                     for acceptor in self._acceptors:
-                        acceptor.start()
+                        if self.admits_clients or acceptor.listener.goes_first:
+                            acceptor.start()
                     nursery.start_soon(self._rest_acceptors)
                     task_status.started({each.listener.name: each.bound_address for each in self._acceptors})
         finally:
             self._close_listeners()
+
+    def admit_clients(self) -> None:
+        """Serve all listeners from now on, while `run` runs: clients of the others have waited in the backlog."""
+        if self.admits_clients:
+            return
+        self.admits_clients = True
+        for acceptor in self._acceptors:
+            if not acceptor.listener.goes_first:
+                acceptor.start()
 
     def _acceptor_rests(self) -> None:
         self._has_resting.set()

@@ -156,12 +156,16 @@ def serve() -> Serve:
 
     @asynccontextmanager
     async def serving(
-        loop: LoopKind, *, listeners: tuple[ListenerSettings, ...] = (), **settings: Any
+        loop: LoopKind,
+        *,
+        listeners: tuple[ListenerSettings, ...] = (),
+        admits_clients: bool = True,
+        **settings: Any,
     ) -> AsyncIterator[Serving]:
         service = Service()
         chosen = listeners or (ListenerSettings("PLAINTEXT", "127.0.0.1", 0),)
         server = NetworkServer(
-            service, NetworkSettings(chosen, loop=loop, **settings), machine_with(clock=SystemClock())
+            service, NetworkSettings(chosen, loop=loop, **settings), machine_with(clock=SystemClock()), admits_clients
         )
         with trio.fail_after(PATIENCE_S):
             async with trio.open_nursery() as nursery:

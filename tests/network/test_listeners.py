@@ -38,6 +38,29 @@ def test_several_listeners_are_served_and_a_connection_knows_its_own(serve: Any,
     trio.run(main)
 
 
+def test_clients_wait_in_the_backlog_until_they_are_admitted(serve: Any, loop_kind: LoopKind) -> None:
+    both = (
+        ListenerSettings("CONTROLLER", "127.0.0.1", 0, goes_first=True),
+        ListenerSettings("CLIENTS", "127.0.0.1", 0),
+    )
+
+    async def main() -> None:
+        async with (
+            serve(loop_kind, listeners=both, admits_clients=False) as serving,
+            await serving.connect("CLIENTS") as client,
+            await serving.connect("CONTROLLER") as node,
+        ):
+            await client.send_all(b"\0\0\0\1e")
+            assert await serving.ask(node, b"ee") == b"ee"
+            assert serving.service.frames == [b"ee"]
+            serving.server.admit_clients()
+            assert await serving.answer(client) == b"e"
+            serving.server.admit_clients()
+            assert await serving.ask(client, b"eee") == b"eee"
+
+    trio.run(main)
+
+
 @pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
 def test_all_addresses_means_both_families(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
