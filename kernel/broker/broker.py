@@ -165,12 +165,12 @@ class Broker:
             closing.callback(parts.close)
             parts.start_storage()
             async with trio.open_nursery() as nursery:
-                metadata = parts.metadata
-                await nursery.start(metadata.run)
+                metadata, kept = parts.metadata, parts.metadata.calls.kept()
+                await nursery.start(kept.run)
                 await metadata.register(self._registration(parts))
                 parts.open_topics()
                 self.found = StartReport.of(parts.logs.replicas)
-                if metadata.roles.is_broker and metadata.roles.is_controller:
+                if metadata.roles.is_broker and kept.is_live_once_registered:
                     await create_start_topics(self.options, metadata)
                 owner_of = parts.requests.coordinators.owner_of
                 metadata.warn_of_configs(is_internal=lambda topic: owner_of(topic) is not None)
@@ -179,17 +179,17 @@ class Broker:
                         await serving.start(functools.partial(supervise, name, run, self.machine.clock), name=name)
                     async with trio.open_nursery() as connections:
                         await connections.start(network.run)
-                        if not metadata.roles.is_controller:  # it may lead, and clients come, once it is unfenced
-                            await metadata.go_live()
+                        if metadata.roles.is_broker and not kept.is_live_once_registered:
+                            await metadata.go_live()  # it may lead, and clients come, once it is unfenced
                             await create_start_topics(self.options, metadata)
                         self._is_serving = True
                         task_status.started(self.listeners)
                         await self._stopping.wait()
-                        await metadata.leave()
+                        await kept.leave()
                         await network.drain(parts.end_waits)
                     serving.cancel_scope.cancel()
                 await parts.logs.upkeep.keep_at_end()
-                await metadata.close()
+                await kept.close()
                 nursery.cancel_scope.cancel()
 
     def _observe(self, parts: BrokerParts, network: NetworkServer) -> PluginServices:

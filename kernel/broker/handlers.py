@@ -101,9 +101,9 @@ def _quorum_maker(parts: BrokerParts) -> Callable[[], ApiHandler | AsyncApiHandl
         return partial(make_handler, 55, {"calls": metadata.calls}, "ForwardedQuorumHandler")
     given: Given = {
         "broker_id": config.node_id,
-        "metadata": metadata.calls.opened,
+        "metadata": lambda: metadata.calls.kept().source,
         "clock": parts.machine.clock,
-        "observers": lambda: metadata.serving.feed.observers if metadata.roles.serves_controller else {},
+        "observers": lambda: metadata.node.observers if metadata.roles.serves_controller else {},
         "listeners": [(each.name, each.host, each.port) for each in parse_controller_listeners(config)],
     }
     return partial(make_handler, 55, given)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config.roles import parse_roles
 from ..controller.broker_sessions import BrokerSessions
+from ..controller.lone_controller import LoneController
 from ..controller.opening import load_metadata_log
 from ..controller.rules import ControllerRules
 from ..errors import StorageError
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from ..cluster.broker_channels import BrokerChannels
-    from ..cluster.member import ClusterMember
-    from ..cluster.metadata_observer import MetadataObserver
     from ..controller.brokers import Registration
+    from ..controller.metadata_keeping import ControllerNode, MetadataKeeping
     from ..controller.metadata_log import MetadataLog
-    from ..controller.serving import ControllerServing
     from ..coordinator.runtimes import CoordinatorRuntimes
     from ..machine.machine import Machine
     from ..metadata.image import MetadataDelta, MetadataImage
@@ -36,37 +35,30 @@ if TYPE_CHECKING:
 
 
 class CallsOfThisBroker:
-    """How this broker asks the controller (`ControllerCalls`); made before the log that answers, which is attached.
+    """How this broker asks the controller (`ControllerCalls`); made before what knows it, which is attached.
 
     Attributes:
-        log: Attached when it was read, of the broker that keeps it.
-        member: Attached when its copy was read, of any other.
+        keeping: Attached when the metadata was read.
     """
 
     def __init__(self, node_id: int) -> None:
         """Make calls of a broker that knows no controller yet."""
         self._node_id = node_id
-        self.log: MetadataLog | None = None
-        self.member: ClusterMember | None = None
+        self.keeping: MetadataKeeping | None = None
 
-    def opened(self) -> MetadataLog | MetadataObserver:
-        """Return the metadata log, or the copy of it, once it was read."""
-        return self.member.observer if self.member is not None else self.kept()
-
-    def kept(self) -> MetadataLog:
-        """Return the metadata log of the broker that keeps it, once it was read."""
-        assert self.log is not None, "this broker keeps no metadata log, or has not read it yet"
-        return self.log
+    def kept(self) -> MetadataKeeping:
+        """Return how this node has the metadata, once it was read."""
+        assert self.keeping is not None, "this broker has not read the metadata yet"
+        return self.keeping
 
     @property
     def broker_epoch(self) -> int:
         """This broker's epoch, -1 before it is registered."""
-        known = self.member or self.log
-        return -1 if known is None else known.broker_epoch
+        return -1 if self.keeping is None else self.keeping.broker_epoch
 
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
         """See `ControllerCalls.ask`."""
-        return await (self.member or self.kept()).ask(request, timeout_ms)
+        return await self.kept().ask(request, timeout_ms)
 
     async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         """Have the controller create topics; what CreateTopics answers."""
@@ -79,7 +71,7 @@ class CallsOfThisBroker:
 
 
 class MetadataParts:
-    """Life: made, `load`, then `run` as a task, `register`, `follow`, `go_live`, `leave`, `close`. Owned by the broker.
+    """Life: made, `load`, `register`, `follow`, `go_live`; `calls.kept()` is run, leaves and is closed by the broker.
 
     Attributes:
         published: The newest image and configuration, for all who read.
@@ -116,7 +108,7 @@ class MetadataParts:
         )
         self.roles = parse_roles(config)
         self.channels = self._make_channels()
-        self._serving: ControllerServing | None = None
+        self._node: ControllerNode | None = None
         self.follower = MetadataFollower(
             config,
             lifecycle=logs.lifecycle,
@@ -136,15 +128,17 @@ class MetadataParts:
         return BrokerChannels(self._options.config, self._machine, self.published)
 
     @property
-    def serving(self) -> ControllerServing:
-        """What serves the controller of this broker to other nodes, once `load` has read the metadata."""
-        assert self._serving is not None, "this broker serves its controller to nobody, or has not read the metadata"
-        return self._serving
+    def node(self) -> ControllerNode:
+        """This node, which serves its controller to others, once `load` has read the metadata."""
+        assert self._node is not None, "this node serves its controller to nobody, or has not read the metadata"
+        return self._node
 
     @property
     def log(self) -> MetadataLog:
         """The metadata log of the broker that keeps it, once `load` has read it."""
-        return self.calls.kept()
+        log = self.calls.kept().log
+        assert log is not None, "this node has no controller that takes changes"
+        return log
 
     def load(self) -> None:
         """Read the metadata; the log directories are taken.
@@ -170,26 +164,23 @@ class MetadataParts:
         )
         if not metadata.image.cluster_id:
             self._check_nothing_is_lost("an empty metadata log")
-        self.published.image = metadata.image
-        metadata.add_listener(self._publish)  # the first: who is told after it finds the newest image there
-        self.calls.log = metadata
+        controller = LoneController(metadata)
+        self._keep(controller)
         if self.roles.serves_controller:
-            from ..controller.serving import ControllerServing  # a broker alone does not pay for it
-
-            self._serving = ControllerServing(metadata, self.rules, machine, self._logs.directory_reports.failed)
+            controller.serve_others(self.rules, machine, self._logs.directory_reports.failed)
+            self._node = controller
 
     def _load_copy(self) -> None:
         from ..cluster.joining import open_member  # a broker alone does not pay for it
 
-        member = self.calls.member = open_member(self._options.config, self._machine, self._logs.replicas.engines)
+        member = open_member(self._options.config, self._machine, self._logs.replicas.engines)
         member.failed_directories = self._logs.directory_reports.failed
-        self.published.image = member.observer.image
-        member.observer.add_listener(self._publish)
+        self._keep(member)
 
-    @property
-    def run(self) -> Callable[..., Awaitable[None]]:
-        """What writes or follows the metadata, to be run as a task."""
-        return self.calls.member.run if self.calls.member is not None else self.log.run
+    def _keep(self, keeping: MetadataKeeping) -> None:
+        self.published.image = keeping.source.image
+        keeping.source.add_listener(self._publish)  # the first: who is told after it finds the newest image there
+        self.calls.keeping = keeping
 
     async def register(self, registration: Registration) -> None:
         """Have the controller know this broker, if it is one; the metadata is here then.
@@ -197,29 +188,14 @@ class MetadataParts:
         Raises:
             ConfigError: The controller of another node refuses it, or is not found.
         """
-        if self.calls.member is not None:
-            await self.calls.member.register(registration)
-        elif self.roles.is_broker:
-            await self.log.register(registration)
+        if self.roles.is_broker:
+            await self.calls.kept().register(registration)
         else:
-            await self.log.format()
+            await self.calls.kept().begin()
 
     async def go_live(self) -> None:
-        """Have clients told of this broker, which answers; a controller's own is told of already."""
-        if self.calls.member is not None:
-            await self.calls.member.go_live()
-
-    async def leave(self) -> None:
-        """Have leaders move to other brokers before this one ends."""
-        if self.calls.member is not None:
-            await self.calls.member.leave()
-        elif self._serving is not None:
-            await self._serving.leave()
-
-    async def close(self) -> None:
-        """Serve what waits for the metadata log, then end it."""
-        if self.calls.log is not None:
-            await self.log.close()
+        """Have clients told of this broker, which answers; one that is told of already stays so."""
+        await self.calls.kept().go_live()
 
     def _publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.publish(image, self._machine.clock.monotonic_ms())
@@ -243,8 +219,8 @@ class MetadataParts:
             self._logs.lifecycle.set_strays_aside(lambda partition: is_known(image, partition, node_id))
         self.follower.open_topics()
         # Not before: a change would be followed with the configuration of the start.
-        self.calls.opened().add_listener(self.follower.changed)
-        self.calls.opened().add_listener(
+        self.calls.kept().source.add_listener(self.follower.changed)
+        self.calls.kept().source.add_listener(
             lambda delta, image: coordinators.metadata_changed(metadata_change(delta, image))
         )
         self._logs.log_moves.go_on()
@@ -252,15 +228,14 @@ class MetadataParts:
     def warn_of_configs(self, *, is_internal: Callable[[str], bool]) -> None:
         """Tell of configs without effect that are set from now on."""
         warnings = ConfigWarnings(self._options.config.registry, self.published.image, is_internal=is_internal)
-        self.calls.opened().add_listener(warnings.changed)
+        self.calls.kept().source.add_listener(warnings.changed)
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what runs while the broker serves, with names."""
         yield "topic opener", self.follower.opener.run
         if self.channels is not None:
             yield "channels to brokers", self.channels.run
-        if self._serving is not None:
-            yield from self._serving.services()
+        yield from self.calls.kept().services()
 
 
 def is_known(image: MetadataImage, partition: TopicIdPartition, node_id: int) -> bool:

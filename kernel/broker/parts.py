@@ -111,8 +111,8 @@ class BrokerParts:
             self.requests.router,
             timer=self.machine.timer,
             calls=self.metadata.calls,
-            feed=lambda: self.metadata.serving.feed,
-            on_broker_gone=lambda *broker: self.metadata.serving.dead.suspect(*broker),
+            feed=lambda: self.metadata.node.feed,
+            on_broker_gone=lambda *broker: self.metadata.node.suspect(*broker),
             image=lambda: self.published.image,
         )
 
@@ -148,7 +148,7 @@ class BrokerParts:
         """Open this broker's replicas of every topic there is, and follow the metadata from now on."""
         self.metadata.follow(self.requests.coordinators)
         if self.requests.coordination is not None:
-            self.metadata.calls.opened().add_listener(self.requests.coordination.image_changed)
+            self.metadata.calls.kept().source.add_listener(self.requests.coordination.image_changed)
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over the services that run while the broker serves, with their names."""
@@ -165,7 +165,7 @@ class BrokerParts:
         """Answer requests that wait for something to happen: the broker stops."""
         self.requests.end_waits()
         if self.listener is not None:
-            self.metadata.serving.feed.end_waits()
+            self.metadata.node.end_waits()
 
     def tell_missing_roles(self) -> None:
         """Say, a line each, what no active plugin does: a broker comes up all the same."""

@@ -31,7 +31,7 @@ from .peer_settings import controller_tls, peer_settings
 from .remote_controller import RETRY_MS, RemoteController
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
@@ -66,7 +66,7 @@ _FINAL: Final = frozenset(
 
 
 class ClusterMember:
-    """Life: made, `run` as a task, `register`, `go_live`, `leave`. Owned by the broker.
+    """`MetadataKeeping` of a broker. Life: made, `run` as a task, `register`, `go_live`, `leave`. Owned by the broker.
 
     Attributes:
         observer: Follows the metadata.
@@ -106,6 +106,22 @@ class ClusterMember:
         self.partition_counts = PartitionCounts(config.node_id, config.get_int(MIN_INSYNC_REPLICAS))
         self.partition_counts.begin(self.observer.image)
         self.observer.add_listener(self.partition_counts.changed)
+
+    is_live_once_registered: Final = False
+    log: Final = None
+    """Takes no changes: the controller is another node."""
+
+    @property
+    def source(self) -> MetadataObserver:
+        """See `MetadataKeeping.source`."""
+        return self.observer
+
+    def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
+        """See `MetadataKeeping.services`: there are none."""
+        return iter(())
+
+    async def close(self) -> None:
+        """Do nothing: what waits for the controller waits elsewhere."""
 
     def __repr__(self) -> str:
         return f"ClusterMember(controller {self._address}, {self._lifecycle!r})"
@@ -178,6 +194,10 @@ class ClusterMember:
             where=self._config.where("controller.quorum.voters"),
             hint=f"does the controller run, and is it reached at {self._address}?",
         )
+
+    async def begin(self) -> None:
+        """Catch up with the metadata, of a node that is no broker. Cancelled: nothing happens."""
+        await self.observer.wait_caught_up()
 
     def _registration_request(self, registration: Registration) -> BrokerRegistrationRequest:
         return BrokerRegistrationRequest(

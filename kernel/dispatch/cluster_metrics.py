@@ -61,18 +61,26 @@ class ControllerHere(Follower, Protocol):
         ...
 
 
-class Calls(Protocol):
-    """Has the controller, or who follows that of another node, once it has read the metadata."""
+class Keeping(Follower, Protocol):
+    """How the node has the metadata."""
 
     @property
     def log(self) -> ControllerHere | None:
         """The controller, where it is here."""
         ...
 
+
+class Calls(Protocol):
+    """Knows how the node has the metadata, once it has read it."""
+
     @property
-    def member(self) -> Follower | None:
-        """Who follows it, where it is not."""
+    def keeping(self) -> Keeping | None:
+        """How; None before."""
         ...
+
+
+def _controller(calls: Calls) -> ControllerHere | None:
+    return None if calls.keeping is None else calls.keeping.log
 
 
 def cluster_metrics(calls: Calls, replication: Replication | None) -> Iterator[tuple[str, Metric]]:
@@ -89,8 +97,7 @@ def cluster_metrics(calls: Calls, replication: Replication | None) -> Iterator[t
 def _replica_metrics(calls: Calls, replication: Replication | None) -> Iterator[Metric]:
     def counted(read: Callable[[PartitionCounts], int]) -> Read:
         def count() -> float | None:
-            known = calls.member or calls.log
-            return None if known is None else read(known.partition_counts)
+            return None if calls.keeping is None else read(calls.keeping.partition_counts)
 
         return count
 
@@ -139,7 +146,11 @@ def _replica_metrics(calls: Calls, replication: Replication | None) -> Iterator[
 
 def _controller_metrics(calls: Calls) -> Iterator[Metric]:
     def asked(read: Callable[[ControllerHere], int]) -> Read:
-        return lambda: None if calls.log is None else read(calls.log)
+        def value() -> float | None:
+            log = _controller(calls)
+            return None if log is None else read(log)
+
+        return value
 
     rows: tuple[tuple[str, str, Callable[[ControllerHere], int]], ...] = (
         ("activecontrollercount", "1 where the controller is, and takes changes.", lambda log: int(log.is_active)),
@@ -179,12 +190,16 @@ def _controller_metrics(calls: Calls) -> Iterator[Metric]:
 
 def _timed(name: str, text: str, calls: Calls, of: Callable[[ControllerHere], Histogram]) -> Iterator[Metric]:
     def quantiles() -> Mapping[tuple[str, ...], float]:
-        log = calls.log
+        log = _controller(calls)
         return {} if log is None else {(label,): of(log).percentile(fraction) for label, fraction in QUANTILES}
 
     yield Metric(name, text, "gauge", quantiles, ("quantile",))
-    count = f"{name}_count"
-    yield Metric(count, text, "counter", lambda: {} if calls.log is None else {(): of(calls.log).count})
+
+    def counted() -> Mapping[tuple[str, ...], float]:
+        log = _controller(calls)
+        return {} if log is None else {(): of(log).count}
+
+    yield Metric(f"{name}_count", text, "counter", counted)
 
 
 def _unlabelled(read: Read) -> Callable[[], Mapping[tuple[str, ...], float]]:

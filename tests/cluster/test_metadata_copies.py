@@ -32,7 +32,7 @@ def facts(image: MetadataImage) -> tuple[object, ...]:
 def start_offset(broker: BrokerHost) -> int:
     """Where the metadata log of the controller begins."""
     assert broker.broker is not None
-    return broker.broker.parts.metadata.serving.feed.start_offset
+    return broker.broker.parts.metadata.node.feed.start_offset
 
 
 def test_a_broker_that_was_away_for_long_begins_with_the_controllers_snapshot() -> None:
