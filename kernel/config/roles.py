@@ -1,12 +1,14 @@
-"""Pure core: what a node is in its cluster: broker, controller or both; where the controller is found, and who listens.
+"""Pure core: what a node is in its cluster: broker, controller or both; where controllers are found, and who listens.
 
 | `process.roles` | `controller.quorum.voters` | what it is |
 | --- | --- | --- |
 | both, the default | not set | a broker alone, which is its own controller: nobody else can join |
 | both, or `controller` | this node | the controller, of which others are told to be brokers |
-| `broker` | another node | a broker that follows that controller |
+| both, or `controller` | this node and others | one voter of those who keep the metadata together |
+| `broker` | other nodes | a broker that follows whoever of them is the active controller |
 
-`controller.quorum.bootstrap.servers` stands for the voters where they are not set. A quorum has one voter here.
+`controller.quorum.bootstrap.servers` stands for the voters where they are not set: it says where controllers are found,
+and the metadata who of them votes.
 
 *Source:* Kafka 4.3 `KafkaConfig.validateValues` (KIP-631, KIP-853).
 """
@@ -15,11 +17,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import attrs
+
 from ..classes import frozen
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .broker import BrokerConfig
 
@@ -29,6 +33,11 @@ ROLES: Final = "process.roles"
 NAMES: Final = "controller.listener.names"
 BROKER: Final = "broker"
 CONTROLLER: Final = "controller"
+METADATA_ELECTION: Final = "odradek.metadata.election"
+AMONG_VOTERS: Final = "quorum"
+"""The election of a metadata log that several voters keep, where nobody chose one."""
+OF_ONE: Final = "isr"
+"""The election of a metadata log that one node keeps, where nobody chose one."""
 
 
 class ControllerAddress(NamedTuple):
@@ -48,45 +57,75 @@ class Roles:
     Attributes:
         is_broker: Whether it keeps partitions and serves clients.
         is_controller: Whether it keeps the metadata log.
-        controller: Where the controller is found; None for a broker alone, which is its own.
+        voters: Who is named to keep the metadata, by id; empty where the metadata says it, or for a broker alone.
+        bootstrap: Where controllers are found besides.
     """
 
     is_broker: bool
     is_controller: bool
-    controller: ControllerAddress | None
+    voters: Mapping[int, ControllerAddress] = attrs.field(factory=dict)
+    bootstrap: tuple[ControllerAddress, ...] = ()
+
+    @property
+    def controllers(self) -> tuple[ControllerAddress, ...]:
+        """Where controllers are found, each once; empty for a broker alone, which is its own."""
+        return tuple(dict.fromkeys((*self.voters.values(), *self.bootstrap)))
+
+    @property
+    def controller(self) -> ControllerAddress | None:
+        """Where the controller is found, the first of several; None for a broker alone, which is its own."""
+        return next(iter(self.controllers), None)
+
+    @property
+    def names_several(self) -> bool:
+        """Whether several nodes are to keep the metadata together."""
+        return (len(self.voters) or len(self.controllers)) > 1
 
     @property
     def serves_controller(self) -> bool:
-        """Whether it has a listener for other brokers of its controller."""
-        return self.is_controller and self.controller is not None
+        """Whether it has a listener for other nodes of its controller."""
+        return self.is_controller and bool(self.controllers)
 
 
 def parse_roles(config: BrokerConfig) -> Roles:
     """Return what a node is.
 
     Raises:
-        ConfigError: The keys contradict each other, or ask for a quorum of several voters.
+        ConfigError: The keys contradict each other.
     """
     roles = config.get_list(ROLES)
     is_broker, is_controller = BROKER in roles, CONTROLLER in roles
-    voters = _voters(config)
-    if not voters:
-        address = _bootstrap(config)
-        if address is None and not (is_broker and is_controller):
-            what = f"{ROLES}={','.join(roles)} needs to know the controller"
-            raise ConfigError(what, where=config.where(ROLES), hint=f"set {VOTERS}=ID@HOST:PORT")
-        return Roles(is_broker, is_controller, address)
-    if len(voters) > 1:
-        what = f"{VOTERS} names {len(voters)} voters, and a quorum of several is not built yet"
-        raise ConfigError(what, where=config.where(VOTERS), hint="name the one node that keeps the metadata")
-    (voter, address), node_id = next(iter(voters.items())), config.node_id
-    if is_controller and voter != node_id:
-        what = f"{ROLES} has controller, and node.id {node_id} is not the voter of {VOTERS}, {voter}"
+    parsed = Roles(is_broker, is_controller, _voters(config), tuple(map(_address, config.get_list(BOOTSTRAP))))
+    if not parsed.controllers and not (is_broker and is_controller):
+        what = f"{ROLES}={','.join(roles)} needs to know the controller"
+        raise ConfigError(what, where=config.where(ROLES), hint=f"set {VOTERS}=ID@HOST:PORT")
+    if parsed.voters:
+        _check_voters(config, parsed)
+    return parsed
+
+
+def _check_voters(config: BrokerConfig, roles: Roles) -> None:
+    node_id = config.node_id
+    if roles.is_controller and node_id not in roles.voters:
+        known = ", ".join(map(str, roles.voters))
+        is_none_of = "is not the voter" if len(roles.voters) == 1 else "is none of the voters"
+        what = f"{ROLES} has controller, and node.id {node_id} {is_none_of} of {VOTERS}, {known}"
         raise ConfigError(what, where=config.where(ROLES) or config.where(VOTERS), hint=f"{ROLES}=broker")
-    if not is_controller and voter == node_id:
-        what = f"node.id {node_id} is the voter of {VOTERS}, and {ROLES} has no controller"
+    if not roles.is_controller and node_id in roles.voters:
+        what = f"node.id {node_id} is {'the' if len(roles.voters) == 1 else 'a'} voter of {VOTERS}"
+        what += f", and {ROLES} has no controller"
         raise ConfigError(what, where=config.where(ROLES), hint="give this broker another node.id")
-    return Roles(is_broker, is_controller, address)
+
+
+def metadata_election(config: BrokerConfig, *, is_founded: bool = False) -> str:
+    """Return the name of the metadata log's election: what is set, else what the number of voters asks for.
+
+    Args:
+        config: The node's.
+        is_founded: Whether the metadata log names its voters, be it one: they vote.
+    """
+    votes = is_founded or parse_roles(config).names_several
+    return config.get_text(METADATA_ELECTION) or (AMONG_VOTERS if votes else OF_ONE)
 
 
 def _voters(config: BrokerConfig) -> dict[int, ControllerAddress]:
@@ -97,14 +136,6 @@ def _voters(config: BrokerConfig) -> dict[int, ControllerAddress]:
             raise ConfigError(f"{VOTERS} has voter {voter} twice", where=config.where(VOTERS))
         voters[int(voter)] = _address(address)
     return voters
-
-
-def _bootstrap(config: BrokerConfig) -> ControllerAddress | None:
-    servers = config.get_list(BOOTSTRAP)
-    if len(servers) > 1:
-        what = f"{BOOTSTRAP} names {len(servers)} controllers, and a quorum of several is not built yet"
-        raise ConfigError(what, where=config.where(BOOTSTRAP), hint="name the one node that keeps the metadata")
-    return _address(servers[0]) if servers else None
 
 
 def _address(text: str) -> ControllerAddress:
@@ -119,6 +150,7 @@ def check_roles(config: BrokerConfig) -> None:
         ConfigError: They do not; worded like Kafka's refusal where it has one.
     """
     roles = parse_roles(config)
+    _refuse_several(config, roles)
     names = _controller_names(config)
     listeners = _listener_names(config.get_list("listeners"))
     ours = [name for name in listeners if name in names]
@@ -135,6 +167,14 @@ def check_roles(config: BrokerConfig) -> None:
     if not roles.is_broker and len(ours) < len(listeners):
         what = f"{ROLES} has no broker, and listeners has {next(name for name in listeners if name not in names)}"
         raise ConfigError(what, where=config.where("listeners"), hint=f"leave what {NAMES} does not name out of it")
+
+
+def _refuse_several(config: BrokerConfig, roles: Roles) -> None:
+    """Refuse what nothing starts yet; whoever starts a node of several voters takes this away."""
+    if roles.names_several:
+        key, count = (VOTERS, len(roles.voters)) if roles.voters else (BOOTSTRAP, len(roles.bootstrap))
+        what = f"{key} names {count} controllers, and a node cannot be started as one of several yet"
+        raise ConfigError(what, where=config.where(key), hint="name the one node that keeps the metadata")
 
 
 def _controller_names(config: BrokerConfig) -> Sequence[str]:

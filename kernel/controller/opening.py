@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..config.roles import METADATA_ELECTION, metadata_election, parse_roles
 from ..config.topic import TopicConfig
-from ..contracts.election import ElectionContext
+from ..contracts.culprits import plugin_of
+from ..contracts.election import ElectionContext, is_among_replicas
 from ..contracts.log_values import EpochEnd
 from ..contracts.storage import LogConfig
-from ..errors import CorruptionError, StorageError
+from ..errors import ConfigError, CorruptionError, StorageError
 from ..machine.files import disk_error
 from ..machine.threads import Workers
 from ..plugin_system.manager import choose_offer
@@ -154,6 +156,30 @@ def _tell_of_another_place(opened: PartitionLog, config: BrokerConfig) -> None:
         )
 
 
+def choose_metadata_election(
+    config: BrokerConfig, elections: Mapping[str, ElectionFactory], *, is_founded: bool = False
+) -> ElectionFactory:
+    """Return what makes the election of the metadata log.
+
+    Args:
+        config: Says which, and whether several are to vote.
+        elections: The elections by name.
+        is_founded: Whether the log names its voters.
+
+    Raises:
+        PluginError: No active plugin offers it.
+        ConfigError: Voters are there, and its replicas do not vote.
+    """
+    name = metadata_election(config, is_founded=is_founded)
+    factory = choose_offer(elections, name, "election", METADATA_ELECTION)
+    if (is_founded or parse_roles(config).names_several) and not is_among_replicas(factory):
+        plugin = plugin_of(type(factory).__module__)
+        what = f"{METADATA_ELECTION} is {name!r}, of plugin {plugin!r}: its replicas do not vote, and several voters"
+        what += " keep the metadata" if not is_founded else " may keep the metadata, as the log names them"
+        raise ConfigError(what, where=config.where(METADATA_ELECTION), hint="leave it out, or choose 'quorum'")
+    return factory
+
+
 def _led_by_this_broker(
     partition: TopicIdPartition,
     log: PartitionLog,
@@ -164,8 +190,7 @@ def _led_by_this_broker(
 ) -> LocalLog:
     directory = log.directory
     snapshot_epoch = NO_EPOCH if directory is None else newest_snapshot_epoch(directory, machine.files)
-    name = config.get_text("odradek.metadata.election")
-    factory = choose_offer(elections, name, "election", "odradek.metadata.election")
+    factory = choose_metadata_election(config, elections)
     state = QuorumState(directory, machine.files)
     context = ElectionContext(
         partition=partition,

@@ -32,6 +32,12 @@ ACTS_OF_BROKER = {
     "controlled.shutdown.enable": ("kernel/cluster/member.py", 'get_bool("controlled.shutdown.enable")'),
     "controller.listener.names": ("kernel/config/listeners.py", "in controllers"),
     "controller.quorum.bootstrap.servers": ("kernel/config/roles.py", "config.get_list(BOOTSTRAP)"),
+    "controller.quorum.election.backoff.max.ms": ("plugins/election_quorum/timing.py", "config.get_int(BACKOFF_KEY)"),
+    "controller.quorum.election.timeout.ms": (
+        "plugins/election_quorum/timing.py",
+        "config.get_int(ELECTION_TIMEOUT_KEY)",
+    ),
+    "controller.quorum.fetch.timeout.ms": ("plugins/election_quorum/timing.py", "config.get_int(FETCH_TIMEOUT_KEY)"),
     "controller.quorum.fetch.max.bytes": (
         "kernel/cluster/member.py",
         'get_int("controller.quorum.fetch.max.bytes")',
@@ -210,7 +216,7 @@ ACTS_OF_BROKER = {
     "node.id": ("plugins/storage_segment/log_dirs.py", "context.node_id"),
     "num.partitions": ("kernel/controller/topic_creation.py", 'get_int("num.partitions")'),
     "odradek.cluster.id": ("plugins/storage_segment/log_dirs.py", "context.cluster_id"),
-    "odradek.metadata.election": ("kernel/controller/opening.py", "factory.new_election(context)"),
+    "odradek.metadata.election": ("kernel/config/roles.py", "config.get_text(METADATA_ELECTION)"),
     "auto.leader.rebalance.enable": (
         "kernel/controller/serving.py",
         'get_bool("auto.leader.rebalance.enable")',

@@ -8,7 +8,7 @@ from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.checks import check_together
 from odradek.kernel.config.listeners import inter_broker_listener, parse_controller_listeners, parse_listeners
 from odradek.kernel.config.registry import builtin_registry
-from odradek.kernel.config.roles import parse_roles
+from odradek.kernel.config.roles import metadata_election, parse_roles
 from odradek.kernel.errors import ConfigError
 
 CLIENTS = "PLAINTEXT://127.0.0.1:9092"
@@ -67,13 +67,46 @@ def test_bootstrap_servers_stand_for_voters() -> None:
     assert str(parse_roles(broker).controller) == "[::1]:9093"
 
 
+def test_several_voters_are_known_by_their_ids_and_found_in_their_order() -> None:
+    roles = parse_roles(config(node_id="2", controller_quorum_voters="3@c:3,2@[::1]:2,1@a:1"))
+
+    assert {voter: str(address) for voter, address in roles.voters.items()} == {3: "c:3", 2: "[::1]:2", 1: "a:1"}
+    assert list(map(str, roles.controllers)) == ["c:3", "[::1]:2", "a:1"]
+    assert roles.names_several
+    assert roles.serves_controller
+
+
+def test_several_controllers_are_found_at_bootstrap_servers_each_once() -> None:
+    both = {"controller_quorum_voters": "1@a:1", "controller_quorum_bootstrap_servers": "b:2,a:1"}
+    roles = parse_roles(config(node_id="2", controller_quorum_bootstrap_servers="b:2,a:1,b:2"))
+
+    assert (dict(roles.voters), list(map(str, roles.controllers))) == ({}, ["b:2", "a:1"])
+    assert roles.names_several
+    assert roles.serves_controller
+    assert list(map(str, parse_roles(config(**both)).controllers)) == ["a:1", "b:2"]
+    assert not parse_roles(config(**both)).names_several
+
+
+def test_voters_vote_for_who_leads_the_metadata_log_unless_somebody_says_otherwise() -> None:
+    one, three = config(**OF_CONTROLLER), config(controller_quorum_voters="1@a:1,2@b:2,3@c:3")
+    chosen = config(controller_quorum_voters="1@a:1,2@b:2", odradek_metadata_election="lots")
+
+    assert [metadata_election(each) for each in (config(), one, three, chosen)] == ["isr", "isr", "quorum", "lots"]
+    assert metadata_election(one, is_founded=True) == "quorum"
+
+
 @pytest.mark.parametrize(
     ("keys", "what"),
     [
         ({"process_roles": "broker"}, "process.roles=broker needs to know the controller"),
         ({"process_roles": "broker", **OF_CONTROLLER}, "node.id 1 is the voter"),
         ({"node_id": "2", **OF_CONTROLLER}, "node.id 2 is not the voter"),
-        ({"controller_quorum_voters": "1@a:1,2@b:2"}, "names 2 voters"),
+        ({"controller_quorum_voters": "1@a:1,2@b:2"}, "names 2 controllers"),
+        ({"node_id": "3", "controller_quorum_voters": "1@a:1,2@b:2"}, "node.id 3 is none of the voters"),
+        (
+            {"process_roles": "broker", "node_id": "2", "controller_quorum_voters": "1@a:1,2@b:2"},
+            "node.id 2 is a voter of controller.quorum.voters, and process.roles has no controller",
+        ),
         ({"controller_quorum_voters": "1@a:1,1@b:2"}, "has voter 1 twice"),
         ({"controller_quorum_bootstrap_servers": "a:1,b:2"}, "names 2 controllers"),
         ({"controller_quorum_voters": "1@127.0.0.1:9093"}, "controller.listener.names must contain at least one value"),

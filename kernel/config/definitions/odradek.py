@@ -19,7 +19,7 @@ TIERED_OVER: Final = "segment"
 _BROKER_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.storage", STRING, "segment", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
     ("odradek.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
-    ("odradek.metadata.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.METADATA),
+    ("odradek.metadata.election", STRING, None, NotEmpty(), HIGH, READ_ONLY, Part.METADATA),
     ("odradek.metadata.version.max", INT, 30, Between(7, 30), LOW, READ_ONLY, Part.METADATA),
     ("odradek.placement", STRING, "striped", OneOf(("striped", "simple")), MEDIUM, READ_ONLY, Part.METADATA),
     ("odradek.cluster.id", STRING, "", None, MEDIUM, READ_ONLY, Part.METADATA),
@@ -45,7 +45,8 @@ odradek.election
     The election plugin of topics that choose none: who leads a partition, and when a record is committed.
 
 odradek.metadata.election
-    The election plugin of the metadata log.
+    The election plugin of the metadata log. Not set, it is `quorum` where several voters keep it, or the log names its
+    voters, and `isr` where one node keeps it. Several voters need one whose replicas vote.
 
 odradek.metadata.version.max
     The highest level of the feature `metadata.version` that this broker supports. A new cluster begins with it, and no

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 _ROWS: Final[tuple[Row, ...]] = (
     ("controller.quorum.voters", LIST, (), VOTERS, HIGH, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.bootstrap.servers", LIST, (), SERVERS, HIGH, READ_ONLY, Part.MEMBERSHIP),
-    ("controller.quorum.election.timeout.ms", INT, 1000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.CLUSTER),
-    ("controller.quorum.fetch.timeout.ms", INT, 2000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.CLUSTER),
-    ("controller.quorum.election.backoff.max.ms", INT, 1000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.CLUSTER),
+    ("controller.quorum.election.timeout.ms", INT, 1000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.MEMBERSHIP),
+    ("controller.quorum.fetch.timeout.ms", INT, 2000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.MEMBERSHIP),
+    ("controller.quorum.election.backoff.max.ms", INT, 1000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.append.linger.ms", INT, 25, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.CLUSTER),
     ("controller.quorum.request.timeout.ms", INT, 2000, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.retry.backoff.ms", INT, 20, NOT_NEGATIVE, LOW, READ_ONLY, Part.MEMBERSHIP),
@@ -26,10 +26,12 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 controller.quorum.voters
-    The voter of the metadata quorum, `id@host:port`, which keeps everybody's metadata. Several are not built yet.
+    The voters of the metadata quorum, each `id@host:port`, who keep everybody's metadata. Every controller is one of
+    them.
 
 controller.quorum.bootstrap.servers
-    Where to find the controller, `host:port`, where `controller.quorum.voters` is not set.
+    Where controllers are found, each `host:port`, where `controller.quorum.voters` is not set: who of them votes stands
+    in the metadata.
 
 controller.quorum.election.timeout.ms
     How long a voter waits for a leader before it stands for election.
