@@ -12,25 +12,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ..classes import define, frozen
-from ..contracts.disk_work import do_now
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..errors import ConfigError, CorruptionError, PluginError, StorageError
 from ..partitions.election_driver import carry_out
 from ..records.batch import is_crc_valid, read_header
 from ..records.builder import BatchBuilder
-from ..records.control import build_control_batch
 from ..records.reader import read_batch
 from ..types import NO_EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
     from ..contracts.disk_work import DiskWork
     from ..contracts.election import Election
     from ..contracts.storage import PartitionLog
-    from ..records.control import KRaftControlRecord
-    from .quorum_state import QuorumState
+    from .voter_keeper import VoterKeeper
 
 
 FIRST_EPOCH: Final = 1
@@ -130,31 +127,6 @@ class _OnlyVoter:
 
     def raise_high_watermark(self, offset: int) -> None:
         """Do nothing: readers here see whatever is flushed, and each flush asks whether that is committed."""
-
-
-@frozen
-class VoterKeeper:
-    """What an election among voters wants of this log's disk, as `Keeper` says. Blocks; for the start."""
-
-    log: PartitionLog
-    state: QuorumState
-    now_ms: Callable[[], int]
-
-    def keep(self, hard_state: bytes) -> None:
-        """See `Keeper.keep`."""
-        self.state.keep(hard_state)
-
-    def append(self, records: Sequence[KRaftControlRecord], leader_epoch: int) -> int:
-        """See `Keeper.append`."""
-        now_ms, base_offset = self.now_ms(), self.log.log_end_offset
-        batch = build_control_batch(
-            records, timestamp=now_ms, base_offset=base_offset, partition_leader_epoch=leader_epoch
-        )
-        self.log.assign_epoch(leader_epoch, base_offset)
-        self.log.append(batch, base_offset, base_offset + len(records) - 1, now_ms)
-        self.log.write_pending()
-        do_now(self.log.begin_flush())
-        return self.log.recovery_point
 
 
 def _refused(reason: str) -> ConfigError:

@@ -18,11 +18,12 @@ from ..machine.files import disk_error
 from ..machine.threads import Workers
 from ..plugin_system.manager import choose_offer
 from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, NO_EPOCH, ZERO_ID, TopicIdPartition
-from .local_log import LocalLog, VoterKeeper
+from .local_log import LocalLog
 from .metadata_log import MetadataLog
 from .quorum_state import QuorumState
 from .snapshots import SnapshotSettings, newest_snapshot_end, newest_snapshot_epoch
 from .volatile_log import VolatileLog
+from .voter_keeper import VoterKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

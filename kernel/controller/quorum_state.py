@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..classes import frozen
+from ..contracts.disk_work import do_now
 from ..machine.files import disk_error, read_file, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..contracts.disk_work import DiskWork
     from ..machine.files import Files
 
 FILE_NAME: Final = "quorum-state"
@@ -54,10 +57,50 @@ class QuorumState:
         Raises:
             StorageError: The disk is full or failing; what was kept before is still there, or this.
         """
+        do_now(self.begin_keep(hard_state))
+
+    def begin_keep(self, hard_state: bytes) -> DiskWork:
+        """Begin to keep this from now on; it is durable when the work is finished. One at a time.
+
+        The work's `finish` raises `StorageError` where the disk is full or failing: what was kept before is still there
+        then, or this.
+        """
+        return _Keeping(self, hard_state)
+
+    def write(self, hard_state: bytes) -> None:
+        """Write the file; for the work. Blocks.
+
+        Raises:
+            OSError: The disk refused.
+        """
         if self._path is None:
             self._in_memory = hard_state
-            return
-        try:
+        else:
             replace_file(self._files, self._path, hard_state, is_durable=True)
-        except OSError as error:
+
+    def written(self, error: Exception | None) -> None:
+        """Take the outcome of a write.
+
+        Raises:
+            StorageError: It failed.
+        """
+        if isinstance(error, OSError) and self._path is not None:
             raise disk_error(error, "write", self._path) from error
+        if error is not None:
+            raise error
+
+
+@frozen
+class _Keeping:
+    """See `DiskWork`."""
+
+    state: QuorumState
+    hard_state: bytes
+
+    def run(self) -> None:
+        """See `DiskWork.run`."""
+        self.state.write(self.hard_state)
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        self.state.written(error)

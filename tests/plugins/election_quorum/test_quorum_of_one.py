@@ -13,9 +13,10 @@ from odradek.kernel.api import EpochEnd
 from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import PartitionLog
-from odradek.kernel.controller.local_log import LocalLog, VoterKeeper
+from odradek.kernel.controller.local_log import LocalLog
 from odradek.kernel.controller.quorum_state import QuorumState
 from odradek.kernel.controller.rules import ControllerRules
+from odradek.kernel.controller.voter_keeper import VoterKeeper
 from odradek.kernel.errors import ConfigError, CorruptionError, KafkaError
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.turnstile import run_at_once
