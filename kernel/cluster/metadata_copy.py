@@ -76,7 +76,8 @@ class MetadataCopy:
         """
         snapshot: MetadataImage | None = None
         try:
-            snapshot, _problem = (None, "") if self._store is None else self._store.load_newest()
+            loaded, _problem = (None, "") if self._store is None else self._store.load_newest()
+            snapshot = None if loaded is None else loaded.image
             self._replay(snapshot)
         except CorruptionError as error:
             log.warning("the copy of the metadata log is begun anew: %s", error)
@@ -151,7 +152,7 @@ class MetadataCopy:
             StorageError: It is of a newer format, or the disk is full or failing.
         """
         assert self._store is not None, "only a copy on a disk takes snapshots"
-        image, store = await self._worker.run_sync(self._store.keep, identifier, data), self._store
+        (image, _quorum), store = await self._worker.run_sync(self._store.keep, identifier, data), self._store
         await self._worker.run_sync(lambda: store.drop_old(1))  # the log has nothing of what is between them
         old = self._builder.build()
         self._begin_anew(image)

@@ -18,6 +18,7 @@
 | `serving`, `metadata_feed` | Shell: what serves other nodes: what is committed, for who follows it |
 | `session_watch`, `dead_brokers` | Shell: who is silent, or known to be dead, is fenced |
 | `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
+| `founding_checkpoint` | Shell: what a cluster was founded with: who votes |
 | `quorum_state`, `voter_keeper` | Shell: what the log's election must never forget, on disk; what it appends |
 | `leader_balance` | Shell: leaders go back to preferred replicas from time to time |
 | `volatile_log` | Pure core: the log in memory, where no plugin offers a storage |

@@ -201,8 +201,8 @@ class MetadataLog:
         snapshot, problem = (None, "") if self._store is None else self._store.load_newest()
         start = 0
         if snapshot is not None:
-            start = snapshot.offset + 1
-            self._controller = Controller(image=snapshot, rules=self._rules)
+            start = snapshot.image.offset + 1
+            self._controller = Controller(image=snapshot.image, rules=self._rules)
         if self._log.start_offset > start:
             raise StorageError(
                 f"{self._log.directory}: the metadata log begins at offset {self._log.start_offset}, and no snapshot "

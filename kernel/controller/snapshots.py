@@ -5,9 +5,11 @@ A snapshot is named by the offset behind its last record and that record's leade
     00000000000000001234-0000000005.checkpoint
 
 and holds record batches like a log: a format record, the facts of the image, and an end record that counts them. A file
-without a valid end is no snapshot. Two are kept, so that a damaged one costs nothing but time.
+without a valid end is no snapshot. Two are kept, so that a damaged one costs nothing but time. Where the log names the
+voters of its quorum, they stand in a control batch before all that, and a footer is behind it, as KRaft has them. The
+snapshot of offset 0 is what the cluster was founded with (`founding_checkpoint.py`), and is not meant here.
 
-*Source:* KIP-630 (names); the content is this project's own.
+*Source:* KIP-630 (names), KIP-853 (voters); the rest of the content is this project's own.
 """
 
 from __future__ import annotations
@@ -23,15 +25,26 @@ from ..metadata.image import MetadataImage
 from ..metadata.image_builder import ImageBuilder
 from ..metadata.record_makers import image_records
 from ..metadata.records import FORMAT_VERSION, FormatRecord, SnapshotEndRecord, decode_record, encode_record, is_newer
+from ..records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
 from ..records.builder import BatchBuilder
-from ..records.reader import read_records
+from ..records.control import (
+    KRaftVersion,
+    KRaftVoters,
+    SnapshotFooter,
+    SnapshotHeader,
+    build_control_batch,
+    read_control_records,
+)
+from ..records.reader import read_batch, read_records
 from ..types import NO_EPOCH
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from ..config.broker import BrokerConfig
     from ..machine.files import Files
+    from ..records.control import ControlRecord, KRaftControlRecord
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +65,31 @@ class SnapshotId(NamedTuple):
     def file_name(self) -> str:
         """The name of its file."""
         return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+
+
+FOUNDING_ID: Final = SnapshotId(0, 0)
+KRAFT_VERSION_OF_VOTERS: Final = 1
+"""From this version of the quorum's protocol on, the log names who votes (KIP-853)."""
+
+
+@frozen
+class SnapshotQuorum:
+    """What a snapshot says of the quorum whose log it shortens.
+
+    Attributes:
+        voters: Who votes.
+        kraft_version: The version of the quorum's protocol.
+    """
+
+    voters: KRaftVoters
+    kraft_version: int = KRAFT_VERSION_OF_VOTERS
+
+
+class LoadedSnapshot(NamedTuple):
+    """What a snapshot says: the metadata, and the quorum where the log names its voters."""
+
+    image: MetadataImage
+    quorum: SnapshotQuorum | None = None
 
 
 @frozen
@@ -114,26 +152,87 @@ def check_format(record: FormatRecord, where: object) -> None:
         )
 
 
-def encode_snapshot(image: MetadataImage, now_ms: int) -> bytes:
-    """Return a snapshot file's bytes, in the versions that the image's `metadata.version` allows."""
-    level = image.metadata_version
+def encode_snapshot(image: MetadataImage, now_ms: int, quorum: SnapshotQuorum | None = None) -> bytes:
+    """Return a snapshot file's bytes, in the versions that the image's `metadata.version` allows.
+
+    Args:
+        image: All that it says of the metadata.
+        now_ms: When it is written.
+        quorum: As the log names it up to the image's offset; None where it does not.
+    """
+    level, epoch = image.metadata_version, image.epoch
     parts: list[bytes | bytearray] = []
-    offset = 0
-    builder = BatchBuilder(base_offset=0, partition_leader_epoch=image.epoch)
+    offset = count = 0
+    if quorum is not None:
+        version = KRaftVersion(k_raft_version=quorum.kraft_version)
+        first: Sequence[KRaftControlRecord] = (
+            SnapshotHeader(last_contained_log_timestamp=now_ms),
+            version,
+            quorum.voters,
+        )
+        parts.append(build_control_batch(first, timestamp=now_ms, partition_leader_epoch=epoch))
+        offset = len(first)
+    builder = BatchBuilder(base_offset=offset, partition_leader_epoch=epoch)
     for record in image_records(image):
         builder.append(None, encode_record(record, level), timestamp=now_ms)
-        offset += 1
+        count += 1
         if builder.size_bytes >= BATCH_BYTES:
             parts.append(builder.build())
-            builder = BatchBuilder(base_offset=offset, partition_leader_epoch=image.epoch)
-    end = SnapshotEndRecord(records_count=offset, last_offset=image.offset, last_epoch=image.epoch, written_ms=now_ms)
+            builder = BatchBuilder(base_offset=offset + count, partition_leader_epoch=epoch)
+    end = SnapshotEndRecord(records_count=count, last_offset=image.offset, last_epoch=epoch, written_ms=now_ms)
     builder.append(None, encode_record(end, level), timestamp=now_ms)
     parts.append(builder.build())
+    if quorum is not None:
+        parts.append(
+            build_control_batch(
+                [SnapshotFooter()], timestamp=now_ms, base_offset=offset + count + 1, partition_leader_epoch=epoch
+            )
+        )
     return b"".join(parts)
 
 
-def decode_snapshot(data: bytes, where: object, identifier: SnapshotId) -> MetadataImage:
-    """Return the image that a snapshot file holds.
+class SnapshotReader:
+    """Reads what stands in a snapshot file, without asking what it means. Life: made, `values` to its end.
+
+    Attributes:
+        quorum: What it says of the quorum, as far as it was read; None where it says nothing.
+        is_ended: Whether the last record that was read is a footer.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Take all bytes of a file; reads nothing yet."""
+        self.quorum: SnapshotQuorum | None = None
+        self.is_ended = False
+        self._data = memoryview(data)
+        self._kraft_version = 0
+
+    def values(self) -> Iterator[bytes]:
+        """Iterate over the values of its records that are no control records.
+
+        Raises:
+            CorruptionError: While iterating: a batch or a record of it is damaged.
+        """
+        for position, header in iterate_batches(self._data):
+            if not is_crc_valid(self._data, position, header):
+                raise CorruptRecordsError("CRC does not match", position=position)
+            self.is_ended = False
+            if header.is_control:
+                for said in read_control_records(self._data, header, position):
+                    self._take(said)
+            else:
+                for item in read_batch(self._data, position, header):
+                    yield bytes(item.value or b"")
+
+    def _take(self, record: ControlRecord) -> None:
+        if isinstance(record, KRaftVersion):
+            self._kraft_version = record.k_raft_version
+        elif isinstance(record, KRaftVoters):
+            self.quorum = SnapshotQuorum(record, self._kraft_version)
+        self.is_ended = isinstance(record, SnapshotFooter)
+
+
+def decode_snapshot(data: bytes, where: object, identifier: SnapshotId) -> LoadedSnapshot:
+    """Return what a snapshot file says.
 
     Args:
         data: All its bytes.
@@ -147,8 +246,9 @@ def decode_snapshot(data: bytes, where: object, identifier: SnapshotId) -> Metad
     builder = ImageBuilder(MetadataImage())
     count = 0
     end: SnapshotEndRecord | None = None
-    for item in read_records(data):
-        record = decode_record(item.value or b"")
+    reader = SnapshotReader(data)
+    for value in reader.values():
+        record = decode_record(value)
         if end is not None or (count == 0) != isinstance(record, FormatRecord):
             raise CorruptionError(f"{where}: a snapshot begins with one format record and ends with one end record")
         if isinstance(record, FormatRecord):
@@ -158,12 +258,12 @@ def decode_snapshot(data: bytes, where: object, identifier: SnapshotId) -> Metad
             continue
         builder.replay(record)
         count += 1
-    if end is None or end.records_count != count:
+    if end is None or end.records_count != count or reader.is_ended != (reader.quorum is not None):
         raise CorruptionError(f"{where}: the snapshot breaks off after {count} records")
     if (end.last_offset + 1, end.last_epoch) != identifier:
         raise CorruptionError(f"{where}: the snapshot ends at {end.last_offset + 1}, not where its name says")
     builder.note_position(end.last_offset, end.last_epoch)
-    return builder.build()
+    return LoadedSnapshot(builder.build(), reader.quorum)
 
 
 class SnapshotStore:
@@ -175,16 +275,16 @@ class SnapshotStore:
         self._files = files
 
     def ids(self) -> list[SnapshotId]:
-        """Return all snapshots that are there, newest first."""
+        """Return all snapshots that are there, newest first; not what the cluster was founded with."""
         try:
             names = [entry.name for entry in self._files.listdir(self._directory)]
         except OSError as error:
             raise disk_error(error, "list", self._directory) from error
         found = [SnapshotId(int(match[1]), int(match[2])) for name in names if (match := _NAME.fullmatch(name))]
-        return sorted(found, reverse=True)
+        return sorted((identifier for identifier in found if identifier != FOUNDING_ID), reverse=True)
 
-    def load_newest(self) -> tuple[MetadataImage | None, str]:
-        """Return the newest image that can be read, None when there is none, and why newer ones cannot be used.
+    def load_newest(self) -> tuple[LoadedSnapshot | None, str]:
+        """Return the newest snapshot that can be read, None when there is none, and why newer ones cannot be used.
 
         Raises:
             StorageError: The newest is of a newer format, or the directory cannot be read.
@@ -193,14 +293,14 @@ class SnapshotStore:
         for identifier in self.ids():
             path = self._directory / identifier.file_name
             try:
-                image = decode_snapshot(read_file(self._files, path), path, identifier)
+                loaded = decode_snapshot(read_file(self._files, path), path, identifier)
             except CorruptionError as error:
                 problem = problem or str(error)
                 log.warning("metadata snapshot cannot be used, an older one or the log itself serves: %s", error)
             except OSError as error:
                 raise disk_error(error, "read", path) from error
             else:
-                return image, problem
+                return loaded, problem
         return None, problem
 
     def read_part(self, identifier: SnapshotId, position: int, max_bytes: int) -> tuple[int, bytes] | None:
@@ -223,7 +323,7 @@ class SnapshotStore:
         except OSError as error:
             raise disk_error(error, "read", path) from error
 
-    def keep(self, identifier: SnapshotId, data: bytes) -> MetadataImage:
+    def keep(self, identifier: SnapshotId, data: bytes) -> LoadedSnapshot:
         """Keep a snapshot that came from the controller, and return what it says; durable on return. Blocks.
 
         Raises:
@@ -231,15 +331,15 @@ class SnapshotStore:
             StorageError: It is of a newer format, or the disk is full or failing.
         """
         path = self._directory / identifier.file_name
-        image = decode_snapshot(data, path, identifier)
+        loaded = decode_snapshot(data, path, identifier)
         try:
             replace_file(self._files, path, data, is_durable=True)
         except OSError as error:
             raise disk_error(error, "write", path) from error
-        return image
+        return loaded
 
-    def write(self, image: MetadataImage, now_ms: int) -> SnapshotId:
-        """Write a snapshot, whole or not at all; durable on return. Blocks.
+    def write(self, image: MetadataImage, now_ms: int, quorum: SnapshotQuorum | None = None) -> SnapshotId:
+        """Write a snapshot, whole or not at all; durable on return. Blocks. For its arguments see `encode_snapshot`.
 
         Raises:
             StorageError: The disk is full or failing; older snapshots are as they were.
@@ -247,7 +347,7 @@ class SnapshotStore:
         identifier = SnapshotId(image.offset + 1, image.epoch)
         path = self._directory / identifier.file_name
         try:
-            replace_file(self._files, path, encode_snapshot(image, now_ms), is_durable=True)
+            replace_file(self._files, path, encode_snapshot(image, now_ms, quorum), is_durable=True)
         except OSError as error:
             raise disk_error(error, "write", path) from error
         return identifier

@@ -143,7 +143,7 @@ class ControllerMachine(RuleBasedStateMachine):
             snapshot.replay(record)
         snapshot.note_position(half - 1, 0)
         data = encode_snapshot(snapshot.build(), 0)
-        resumed = ImageBuilder(decode_snapshot(data, "here", SnapshotId(half, 0)))
+        resumed = ImageBuilder(decode_snapshot(data, "here", SnapshotId(half, 0)).image)
         for record in self.driven.records[half:]:
             resumed.replay(record)
         resumed.note_position(image.offset, image.epoch)

@@ -19,6 +19,7 @@ from odradek.kernel.controller.local_log import LocalLog
 from odradek.kernel.controller.metadata_log import STEPS_PER_SLICE, MetadataLog
 from odradek.kernel.controller.snapshots import (
     SnapshotId,
+    SnapshotQuorum,
     SnapshotSettings,
     SnapshotStore,
     newest_snapshot_end,
@@ -408,7 +409,7 @@ def test_when_a_level_is_lowered_nothing_of_before_is_there_when_it_is_answered(
 class NoDirectory(SnapshotStore):
     """A place for snapshots whose disk fails."""
 
-    def write(self, image: MetadataImage, now_ms: int) -> SnapshotId:
+    def write(self, image: MetadataImage, now_ms: int, quorum: SnapshotQuorum | None = None) -> SnapshotId:
         raise StorageError("the disk is full")
 
 

@@ -124,7 +124,7 @@ def test_a_cluster_is_rolled_back_by_a_snapshot_in_the_older_versions() -> None:
     for record in list(read_records(snapshot))[:-1]:
         builder.replay(decode_by_old_build(record.value or b""))
     assert list(image_records(builder.build())) == list(image_records(image))
-    decoded = decode_snapshot(snapshot, "a test", SnapshotId(image.offset + 1, image.epoch))
+    decoded = decode_snapshot(snapshot, "a test", SnapshotId(image.offset + 1, image.epoch)).image
     assert decoded.metadata_version == OLD
 
     driven.taken()

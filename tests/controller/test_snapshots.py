@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from odradek.kernel.controller.snapshots import SnapshotId, SnapshotStore, decode_snapshot, encode_snapshot
+from odradek.kernel.controller.founding_checkpoint import FILE_NAME
+from odradek.kernel.controller.snapshots import (
+    SnapshotId,
+    SnapshotQuorum,
+    SnapshotStore,
+    decode_snapshot,
+    encode_snapshot,
+)
 from odradek.kernel.errors import CorruptionError, StorageError
 from odradek.kernel.machine.files import DiskError, OsFiles
 from odradek.kernel.metadata.features import METADATA_VERSION_MAX
@@ -23,10 +31,14 @@ from odradek.kernel.metadata.records import (
 )
 from odradek.kernel.records.batch import iterate_batches
 from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.control import KRaftVoter, KRaftVoters
 from odradek.testing.faults import FaultyFiles
 
 from .metadata_helpers import CLUSTER_ID
 
+QUORUM = SnapshotQuorum(
+    KRaftVoters(voters=[KRaftVoter(voter_id=each, voter_directory_id=UUID(int=each)) for each in (1, 2)])
+)
 FORMAT = FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID)
 
 
@@ -84,7 +96,7 @@ def test_a_large_snapshot_is_several_batches_and_says_the_same() -> None:
     configs = [ConfigRecord(resource_type=4, resource_name=str(n), name="broker.rack", value=text) for n in range(70)]
     image = image_of(*configs)
     data = encode_snapshot(image, 5)
-    found = decode_snapshot(data, "here", SnapshotId(8, 2))
+    found = decode_snapshot(data, "here", SnapshotId(8, 2)).image
 
     assert len(list(iterate_batches(memoryview(data)))) == 3
     assert encode_snapshot(found, 5) == data
@@ -108,8 +120,20 @@ def test_what_is_no_whole_snapshot_is_refused(data: bytes, says: str) -> None:
         decode_snapshot(data, "here", SnapshotId(8, 2))
 
 
-def test_a_snapshot_cut_off_anywhere_is_refused() -> None:
-    data = encode_snapshot(image_of(), 5)
+def test_a_snapshot_says_who_votes_and_the_offsets_of_its_records_follow_on() -> None:
+    data = encode_snapshot(image_of(), 5, QUORUM)
+    headers = [header for _, header in iterate_batches(memoryview(data))]
+    found = decode_snapshot(data, "here", SnapshotId(8, 2))
+
+    assert found == (image_of(), QUORUM)
+    assert [header.is_control for header in headers] == [True, False, True]
+    assert [header.base_offset for header in headers[1:]] == [header.next_offset for header in headers[:-1]]
+    assert decode_snapshot(encode_snapshot(image_of(), 5), "here", SnapshotId(8, 2)).quorum is None
+
+
+@pytest.mark.parametrize("quorum", [None, QUORUM], ids=["nobody's", "a quorum's"])
+def test_a_snapshot_cut_off_anywhere_is_refused(quorum: SnapshotQuorum | None) -> None:
+    data = encode_snapshot(image_of(), 5, quorum)
     for size in range(len(data)):
         with pytest.raises(CorruptionError):
             decode_snapshot(data[:size], "here", SnapshotId(8, 2))
@@ -155,6 +179,19 @@ def test_only_the_newest_are_kept_and_nothing_unfinished(tmp_path: Path) -> None
 
     assert store.drop_old() == written[1].end_offset
     assert sorted(path.name for path in tmp_path.iterdir()) == [each.file_name for each in written[1:]]
+
+
+def test_what_a_cluster_was_founded_with_is_none_of_them_and_stays(tmp_path: Path) -> None:
+    store = SnapshotStore(directory=tmp_path, files=OsFiles())
+    (tmp_path / FILE_NAME).write_bytes(b"founding")
+
+    assert store.load_newest() == (None, "")
+    written = store.write(image_of(), 5)
+    assert store.ids() == [written]
+    assert store.drop_old(1) == written.end_offset
+    assert store.drop_old(0) == 0
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+    assert store.read_part(SnapshotId(0, 0), 0, 100) == (8, b"founding")
 
 
 def test_a_clean_up_that_fails_is_told(tmp_path: Path) -> None:
