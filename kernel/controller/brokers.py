@@ -66,7 +66,7 @@ class Registration:
 
 
 def format_log(
-    image: MetadataImage, rules: ControllerRules, cluster_id: str
+    image: MetadataImage, rules: ControllerRules, cluster_id: str, features: Mapping[str, int]
 ) -> CoordinatorResult[MetadataRecord, None]:
     """Write what an empty log begins with; on a log that has it, finalize features whose part was not there before.
 
@@ -74,17 +74,22 @@ def format_log(
         image: The image as loaded.
         rules: The controller's collaborators.
         cluster_id: For a new log.
+        features: Where a new log is to have other levels than by default, by name.
     """
     records: list[MetadataRecord] = []
+    wanted: Mapping[str, int] = {}
     if image.format_version == 0:
         records.append(FormatRecord(format_version=FORMAT_VERSION, cluster_id=cluster_id))
+        wanted = features
+    known = {**image.features, **wanted}
+    records += [FeatureRecord(name=name, level=level) for name, level in wanted.items()]
     records += [
         FeatureRecord(name=feature.name, level=feature.level_new)
         for feature in supported_features(rules.config)
         if feature.level_new > 0
-        and feature.name not in image.features
+        and feature.name not in known
         and feature.name not in image.disabled_features
-        and feature.depends_on <= image.features.get(METADATA_VERSION, feature.depends_on)
+        and feature.depends_on <= known.get(METADATA_VERSION, feature.depends_on)
     ]
     if any(isinstance(record, FeatureRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION for record in records):
         records += switched_on(image, rules.config)

@@ -69,9 +69,11 @@ class Controller:
 
     # --------------------------------------------------------------- what only the broker with the metadata log asks
 
-    def format_log(self, cluster_id: str) -> CoordinatorResult[MetadataRecord, None]:
+    def format_log(
+        self, cluster_id: str, features: Mapping[str, int] | None = None
+    ) -> CoordinatorResult[MetadataRecord, None]:
         """Write what a new log begins with; see `brokers.format_log`."""
-        return brokers.format_log(self.image, self._rules, cluster_id)
+        return brokers.format_log(self.image, self._rules, cluster_id, features or {})
 
     def register_broker(self, registration: Registration) -> Steps[int]:
         """Register a broker; see `brokers.register_broker`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ..classes import define, frozen
+from ..classes import define
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..errors import ConfigError, CorruptionError, PluginError, StorageError
 from ..partitions.election_driver import carry_out
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
-    from ..contracts.disk_work import DiskWork
     from ..contracts.election import Election
     from ..contracts.storage import PartitionLog
+    from ..machine.threads import Workers
     from .voter_keeper import VoterKeeper
 
 
@@ -69,8 +69,13 @@ class ReplicatedLog(Protocol):
         """Append records as one batch, all or none of which survive a crash; return the first one's offset."""
         ...
 
-    def begin_flush(self) -> DiskWork:
-        """Begin to make everything appended durable; finished, it is committed."""
+    async def commit(self) -> None:
+        """Wait until everything that was appended is committed. Cancelled: it may become so.
+
+        Raises:
+            KafkaError: NOT_CONTROLLER: somebody else leads, who may commit it, or not.
+            StorageError: The disk is full or failing.
+        """
         ...
 
     def records(self, start_offset: int) -> Iterator[LoggedRecord]:
@@ -88,30 +93,6 @@ class ReplicatedLog(Protocol):
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """Return the largest epoch at most `epoch` that the log knows, and where its records end."""
         ...
-
-
-@frozen(eq=False)
-class _CommittingFlush:
-    """A flush after which the election hears of what is durable."""
-
-    log: PartitionLog
-    work: DiskWork
-    election: Election
-
-    def run(self) -> None:
-        """See `DiskWork.run`."""
-        self.work.run()
-
-    def finish(self, error: Exception | None) -> None:
-        """See `DiskWork.finish`."""
-        self.work.finish(error)
-        flushed = self.log.recovery_point
-        committed = self.election.local_append(flushed)
-        if committed < flushed:
-            raise StorageError(
-                f"{self.log.directory}: the election {type(self.election).__name__} commits the records below offset "
-                f"{committed}, and its only voter has flushed those below {flushed}"
-            )
 
 
 @define
@@ -142,6 +123,7 @@ class LocalLog:
         election: Election,
         broker_id: int,
         *,
+        worker: Workers,
         snapshot_epoch: int = NO_EPOCH,
         keeper: VoterKeeper | None = None,
     ) -> None:
@@ -151,6 +133,7 @@ class LocalLog:
             log: The partition's log.
             election: Of this replica, fresh from its factory.
             broker_id: This broker, the only voter.
+            worker: The thread that flushes.
             snapshot_epoch: Of the newest snapshot, behind which the log may have no record that tells an epoch.
             keeper: Keeps and appends for the election; None for one that may not want that.
 
@@ -159,6 +142,7 @@ class LocalLog:
         """
         self._log = log
         self._election = election
+        self._worker = worker
         voters = (broker_id,)
         state = PartitionState(
             leader=broker_id,
@@ -217,13 +201,20 @@ class LocalLog:
         self._log.write_pending()
         return base_offset
 
-    def begin_flush(self) -> DiskWork:
-        """Begin to make everything appended durable; finished, it is committed.
+    async def commit(self) -> None:
+        """Make everything that was appended durable, which commits it. Cancelled: it is done, or not begun.
 
         Raises:
-            StorageError: The log is offline.
+            StorageError: The disk is full or failing; or the election does not commit it.
         """
-        return _CommittingFlush(self._log, self._log.begin_flush(), self._election)
+        await self._worker.do(self._log.begin_flush())
+        flushed = self._log.recovery_point
+        committed = self._election.local_append(flushed)
+        if committed < flushed:
+            raise StorageError(
+                f"{self._log.directory}: the election {type(self._election).__name__} commits the records below "
+                f"offset {committed}, and its only voter has flushed those below {flushed}"
+            )
 
     def records(self, start_offset: int) -> Iterator[LoggedRecord]:
         """Iterate over the records from `start_offset` on.

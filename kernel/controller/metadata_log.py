@@ -10,12 +10,16 @@
 All of it is done in slices, as it may be about thousands of partitions: clients are served in between, and see the
 image of before. The next operation begins when the one before it has ended, so none sees half of another.
 
-An answer is given only when everything it rests on is flushed: an operation without records waits too, since it may
-have seen what operations before it did. A snapshot is written when the log has grown enough or the interval is over;
-also when `metadata.version` was lowered, before that is answered, and all that is older is given up: an older broker
-then begins with it, and finds no record of before. What a crash left undone of that is done at the next start.
+An answer is given only when everything it rests on is committed: an operation without records waits too, since it may
+have seen what operations before it did. Where `metadata.version` was lowered, that is when a snapshot stands for all
+that is older (`snapshot_upkeep.py`).
 
-*Source:* the form of Kafka's `QuorumController`, its event queue and `SnapshotGenerator`.
+A broker alone reads what it leads (`load`) and leads it for life. Among several controllers it is one term's: it begins
+at the image of what is committed, which is published to who keeps that image (`CommittedImages`), snapshots too, and
+ends when the lead is lost. Whoever waits then is told NOT_CONTROLLER: what he asked for may still be committed by who
+leads next, or is gone, and nothing half of it. The next term begins at what is committed then.
+
+*Source:* the form of Kafka's `QuorumController` and its event queue.
 """
 
 from __future__ import annotations
@@ -23,29 +27,31 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
+from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.turnstile import Slices
-from ..metadata.features import supported_ranges, unreadable_feature
 from ..metadata.image import MetadataImage
 from ..metadata.image_listeners import ImageListeners
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
-from ..metadata.records import NEWEST_WRITTEN_LEVEL, FormatRecord, decode_record, encode_record, is_newer
+from ..metadata.records import decode_record, encode_record
 from ..purgatory.histogram import Histogram
 from ..types import id_text
 from .controller import Controller
-from .snapshots import KEPT_SNAPSHOTS, SnapshotStore, check_format
+from .image_checks import check_cluster, check_features, check_next
+from .snapshot_upkeep import SnapshotUpkeep
+from .snapshots import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..contracts.coordinator import CoordinatorResult
     from ..machine.clock import Clock
     from ..machine.files import Files
     from ..machine.threads import Workers
+    from ..metadata.image import MetadataDelta
     from ..metadata.image_listeners import MetadataListener
     from ..metadata.records import MetadataRecord
     from ..wire.message import Message
@@ -89,11 +95,37 @@ class _Submission(Generic[R]):
         self.error: Exception | None = None
 
 
+class CommittedImages(Protocol):
+    """Who has the image of what is committed, in every term of a quorum and between them."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed metadata."""
+        ...
+
+    async def adopt(self, delta: MetadataDelta, image: MetadataImage, size_bytes: int) -> None:
+        """Take what a term has committed, and have everybody follow; durable where an answer rests on more than that.
+
+        Cancelled: it is taken all the same.
+
+        Args:
+            delta: What is new.
+            image: The image that has it.
+            size_bytes: Of its records.
+
+        Raises:
+            StorageError: The disk is full or failing.
+        """
+        ...
+
+
 class MetadataLog:
     """The metadata log of one controller. Life: made, `load`, `run` as a task, `register`, operations; `close`.
 
+    In a quorum it is made of the committed `images`, and not loaded; `end` when the lead is lost.
+
     `load`, `run` and the listeners belong to one task at a time; `submit` may be called by any.
-    Invariant: `image` holds what is flushed and nothing else; it never goes back.
+    Invariant: `image` holds what is committed and nothing else; it never goes back.
 
     Attributes:
         partition_counts: Partitions that are not as they should be, and elections.
@@ -111,6 +143,7 @@ class MetadataLog:
         cluster_id: str,
         worker: Workers,
         snapshots: SnapshotSettings,
+        images: CommittedImages | None = None,
     ) -> None:
         """Make the metadata log over its partition; reads nothing yet.
 
@@ -120,17 +153,19 @@ class MetadataLog:
             clock: The wall clock stamps records, the other one measures the snapshot interval.
             files: Where snapshots are written.
             cluster_id: The cluster that the configuration wants; empty: what the log says, or a new id.
-            worker: The thread that flushes and writes snapshots.
+            worker: The thread that writes snapshots.
             snapshots: When to write them.
+            images: Of what is committed, with snapshots of its own, where this is a term of a quorum.
         """
         self._log = log
         self._rules = rules
         self._clock = clock
         self._cluster_id = cluster_id
-        self._worker = worker
-        self._settings = snapshots
-        self._store = None if log.directory is None else SnapshotStore(directory=log.directory, files=files)
-        self._controller = Controller(image=MetadataImage(), rules=rules)
+        self._images = images
+        directory = log.directory if images is None else None
+        store = None if directory is None else SnapshotStore(directory=directory, files=files)
+        self._upkeep = SnapshotUpkeep(store, log, snapshots, worker=worker, clock=clock)
+        self._controller = Controller(image=MetadataImage() if images is None else images.image, rules=rules)
         self._image = self._controller.image
         self.partition_counts = PartitionCounts(rules.node_id, rules.config.get_int(MIN_INSYNC_REPLICAS))
         self.queue_ms, self.election_ms = Histogram(), Histogram()
@@ -140,9 +175,8 @@ class MetadataLog:
         self._send, self._receive = trio.open_memory_channel[_Submission[Any]](WAITING_OPERATIONS_MAX)
         self._failure: Exception | None = None
         self._is_closed = False
-        self._bytes_since_snapshot = 0
-        self._snapshot_ms = clock.monotonic_ms()
         self._broker_epoch = -1
+        self.partition_counts.begin(self._image)
         self._is_lowering = False
 
     def __repr__(self) -> str:
@@ -181,8 +215,8 @@ class MetadataLog:
 
     @property
     def snapshots(self) -> SnapshotStore | None:
-        """Its snapshots; None without a disk."""
-        return self._store
+        """Its snapshots; None without a disk, and where others keep them."""
+        return self._upkeep.store
 
     def add_listener(self, listener: MetadataListener) -> None:
         """Tell `listener` of every image from now on; what is there already it finds in `image`."""
@@ -198,7 +232,9 @@ class MetadataLog:
             CorruptionError: The log is damaged.
             ConfigError: The log is another cluster's.
         """
-        snapshot, problem = (None, "") if self._store is None else self._store.load_newest()
+        assert self._images is None, "a term begins at what is committed"
+        store = self._upkeep.store
+        snapshot, problem = (None, "") if store is None else store.load_newest()
         start = 0
         if snapshot is not None:
             start = snapshot.image.offset + 1
@@ -216,52 +252,22 @@ class MetadataLog:
         self._replay_log(start)
         self._controller.take_delta()
         self._image = self._controller.image
-        self._check_cluster()
-        self._check_features()
-        self._is_lowering = self._holds_newer_records()
+        check_cluster(self._image, self._cluster_id, self._log.directory)
+        check_features(self._image, self._rules.config, self._log.directory)
+        logged = self._log.records(self._log.start_offset)
+        self._is_lowering = self._upkeep.holds_newer(self._image, (record.value for record in logged))
         self.partition_counts.begin(self._image)
         return self._image
 
     def _replay_log(self, start: int) -> None:
+        is_first = not self._controller.image.format_version
         for offset, epoch, value in self._log.records(start):
             record = decode_record(value)
-            if isinstance(record, FormatRecord):
-                check_format(record, self._log.directory)
-            elif offset == 0:
-                raise CorruptionError(f"{self._log.directory}: the metadata log does not begin with its format")
+            check_next(record, self._log.directory, is_first=is_first)
+            is_first = False
             self._controller.replay(record)
             self._controller.note_position(offset, epoch)
-            self._bytes_since_snapshot += len(value)
-
-    def _holds_newer_records(self) -> bool:
-        """Return whether records of a higher level are there: it was lowered, and a crash or the disk came between."""
-        level = self._image.metadata_version
-        if self._store is None or not self._image.format_version or level >= NEWEST_WRITTEN_LEVEL:
-            return False
-        try:
-            logged = self._log.records(self._log.start_offset)
-            return self._store.holds_newer(level) or any(is_newer(value, level) for _, _, value in logged)
-        except CorruptionError:
-            return True  # it stands before the snapshot: what is given up need not be whole
-
-    def _check_cluster(self) -> None:
-        found = self._image.cluster_id
-        if self._cluster_id and found and self._cluster_id != found:
-            raise ConfigError(
-                f"the metadata in {self._log.directory} belongs to cluster {found}, the log directories to "
-                f"{self._cluster_id}",
-                hint=f"if meta.properties was lost, and written again: it must say cluster.id={found}",
-            )
-
-    def _check_features(self) -> None:
-        found = unreadable_feature(self._image.features, supported_ranges(self._rules.config))
-        if found is not None:
-            name, level, (lowest, highest) = found
-            raise StorageError(
-                f"{self._log.directory}: {name} is finalized at level {level}, this version of odradek supports "
-                f"{lowest} to {highest}: start the newer version that wrote it, and lower {name} with it before this "
-                "one is started"
-            )
+            self._upkeep.note(len(value))
 
     # ----------------------------------------------------------------------------------------------------- operations
 
@@ -292,14 +298,17 @@ class MetadataLog:
             return await self.submit(lambda controller, _now_ms: controller.decide(request))
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
-    async def format(self) -> None:
+    async def format(self, features: Mapping[str, int] | None = None) -> None:
         """Write what an empty log begins with, and what is new in this version of the one that there is.
+
+        Args:
+            features: What is finalized at other levels than those of a new log, by name.
 
         Raises:
             KafkaError: The log is closed.
         """
         cluster_id = self._cluster_id or id_text(self._rules.ids.new_id())
-        await self.submit(lambda controller, _: controller.format_log(cluster_id))
+        await self.submit(lambda controller, _: controller.format_log(cluster_id, features or {}))
 
     async def register(self, registration: Registration) -> int:
         """Write what an empty log begins with, register this broker, and return its broker epoch.
@@ -312,19 +321,21 @@ class MetadataLog:
         return self._broker_epoch
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve operations until `close`. If it is cancelled, what is answered is durable, the rest may be.
+        """Serve operations until `close`, or the lead is lost. If it is cancelled, what is answered is committed.
 
         Raises:
             StorageError: The log cannot be written: no operation is possible any more.
         """
         try:
             if self._is_lowering:
-                await self._worker.do(self._log.begin_flush())
+                await self._log.commit()
                 await self._finish_lowering()
             task_status.started()
             async for first in self._receive:
                 await self._serve(self._group(first))
-                await self._snapshot_if_due()
+                await self._upkeep.write_if_due(self._image)
+        except KafkaError as error:
+            log.info("the metadata log takes no more changes here: %s", error)
         except StorageError as error:
             self._failure = error
             log.error("the metadata log failed, no more changes are possible: %s", error)
@@ -343,6 +354,10 @@ class MetadataLog:
             submission.done.set()
         self._receive.close()
 
+    def end(self) -> None:
+        """Take nothing any more, as the lead is lost; `run` is to be cancelled, which tells whoever waits."""
+        self._is_closed = True
+
     async def close(self) -> None:
         """Serve what waits, then end `run`. Cancelled: it ends all the same."""
         self._is_closed = True
@@ -358,7 +373,7 @@ class MetadataLog:
         return group
 
     async def _serve(self, group: list[_Submission[Any]]) -> None:
-        """Run operations, make them durable together, publish, answer; nobody gets an answer that is not durable."""
+        """Run operations, commit them together, publish, answer; nobody gets an answer that is not committed."""
         error = KafkaError(ErrorCode.NOT_CONTROLLER, _CLOSED)
         is_durable = False
         now_ms, begin_ms = self._clock.now_ms(), self._clock.monotonic_ms()
@@ -370,15 +385,13 @@ class MetadataLog:
                 values += await self._execute(submission, now_ms, self._log.end_offset + len(values), slices)
             if values:
                 # One batch: whatever a crash leaves of an unfinished flush, nothing sound stands behind a torn place.
-                await slices.run(self._log.append_in_steps(values, now_ms))
-                self._bytes_since_snapshot += sum(map(len, values))
-                await self._worker.do(self._log.begin_flush())
-                level = self._image.metadata_version
-                await self._publish()
+                first = await slices.run(self._log.append_in_steps(values, now_ms))
+                # Not where they were expected, if what the quorum says of itself was appended meanwhile.
+                self._controller.note_position(first + len(values) - 1, self._log.leader_epoch)
+                await self._log.commit()
+                await self._publish(sum(map(len, values)))
                 if self.partition_counts.elections > elections_count:
                     self.election_ms.record(self._clock.monotonic_ms() - begin_ms)
-                if self._image.metadata_version < level and self._store is not None:
-                    await self._finish_lowering()
             is_durable = True
         except StorageError:
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log cannot be written.")
@@ -409,27 +422,25 @@ class MetadataLog:
             self._controller.note_position(offset + number, self._log.leader_epoch)
             yield
 
-    async def _publish(self) -> None:
+    async def _publish(self, size_bytes: int) -> None:
         """Have the listeners follow. Cancelled: all the same, as what is committed is so; they wait for nobody."""
-        self._image = self._controller.image
-        await self._listeners.publish(self._controller.take_delta(), self._image, Slices(STEPS_PER_SLICE))
+        level, self._image = self._image.metadata_version, self._controller.image
+        delta = self._controller.take_delta()
+        if self._images is not None:
+            await self._images.adopt(delta, self._image, size_bytes)
+        await self._listeners.publish(delta, self._image, Slices(STEPS_PER_SLICE))
+        self._upkeep.note(size_bytes)
+        if self._image.metadata_version < level:
+            await self._finish_lowering()
 
     # ------------------------------------------------------------------------------------------------------ snapshots
-
-    async def _snapshot_if_due(self) -> None:
-        elapsed_ms = self._clock.monotonic_ms() - self._snapshot_ms
-        if self._store is not None and self._settings.is_due(self._bytes_since_snapshot, elapsed_ms):
-            await self.write_snapshot()
 
     async def write_snapshot(self) -> None:
         """Write a snapshot of the current image and give up what it makes unnecessary; only from `run`'s task.
 
         A snapshot that cannot be written is logged and tried again later: the log itself has everything.
         """
-        try:
-            await self._write_snapshot(KEPT_SNAPSHOTS)
-        except StorageError as error:
-            log.error("the metadata snapshot could not be written: %s", error)
+        await self._upkeep.write_or_tell(self._image)
 
     async def _finish_lowering(self) -> None:
         """Write a snapshot at the level to which `metadata.version` was lowered, and give up all that is before it.
@@ -437,22 +448,8 @@ class MetadataLog:
         Raises:
             StorageError: It cannot be written: who was told of the level could not rely on it.
         """
-        await self._write_snapshot(1)
+        await self._upkeep.write(self._image, 1)
         self._is_lowering = False
-
-    async def _write_snapshot(self, kept_count: int) -> None:
-        assert self._store is not None, "only a log on a disk has snapshots"
-        self._bytes_since_snapshot = 0
-        self._snapshot_ms = self._clock.monotonic_ms()
-        image, now_ms, store = self._image, self._clock.now_ms(), self._store
-
-        def write() -> int:
-            store.write(image, now_ms)
-            return store.drop_old(kept_count)
-
-        needed_from = await self._worker.run_sync(write)
-        if needed_from > self._log.start_offset:
-            self._log.drop_below(needed_from)
 
 
 def _encode_in_steps(records: Sequence[MetadataRecord], metadata_version: int) -> Generator[None, None, list[bytes]]:

@@ -73,7 +73,9 @@ def load_metadata_log(
     """
     if not engines:
         _check_nothing_is_there(config, machine.files)
-        return _metadata_log(VolatileLog(), config, rules, machine, cluster_id=config.get_text("odradek.cluster.id"))
+        worker = Workers(machine.threads, 1)
+        cluster_id = config.get_text("odradek.cluster.id")
+        return _metadata_log(VolatileLog(), worker, config, rules, machine, cluster_id=cluster_id)
     engine = choose_offer(engines, config.storage, "storage", "odradek.storage")
     partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
     try:
@@ -83,8 +85,9 @@ def load_metadata_log(
             log_dir=config.metadata_log_dir,
             known_end=lambda directory: newest_snapshot_end(directory, machine.files),
         )
-        led = _led_by_this_broker(partition, opened, config, live_config, elections, machine)
-        metadata = _metadata_log(led, config, rules, machine, cluster_id=engine.cluster_id)
+        worker = Workers(machine.threads, 1)
+        led = _led_by_this_broker(partition, opened, worker, config, live_config, elections, machine)
+        metadata = _metadata_log(led, worker, config, rules, machine, cluster_id=engine.cluster_id)
     except CorruptionError as error:
         raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
     _tell_of_another_place(opened, config)
@@ -111,7 +114,13 @@ def open_copy(config: BrokerConfig, engines: Mapping[str, StorageEngine]) -> tup
 
 
 def _metadata_log(
-    log: ReplicatedLog, config: BrokerConfig, rules: ControllerRules, machine: Machine, *, cluster_id: str
+    log: ReplicatedLog,
+    worker: Workers,
+    config: BrokerConfig,
+    rules: ControllerRules,
+    machine: Machine,
+    *,
+    cluster_id: str,
 ) -> MetadataLog:
     metadata = MetadataLog(
         log=log,
@@ -119,7 +128,7 @@ def _metadata_log(
         clock=machine.clock,
         files=machine.files,
         cluster_id=cluster_id,
-        worker=Workers(machine.threads, 1),
+        worker=worker,
         snapshots=SnapshotSettings.configured(config),
     )
     metadata.load()
@@ -184,6 +193,7 @@ def choose_metadata_election(
 def _led_by_this_broker(
     partition: TopicIdPartition,
     log: PartitionLog,
+    worker: Workers,
     config: BrokerConfig,
     live_config: Callable[[], BrokerConfig],
     elections: Mapping[str, ElectionFactory],
@@ -211,7 +221,7 @@ def _led_by_this_broker(
     except CorruptionError as error:
         raise CorruptionError(f"{state}: {error}") from error
     keeper = VoterKeeper(log, state, machine.clock.now_ms)
-    return LocalLog(log, election, config.node_id, snapshot_epoch=snapshot_epoch, keeper=keeper)
+    return LocalLog(log, election, config.node_id, worker=worker, snapshot_epoch=snapshot_epoch, keeper=keeper)
 
 
 def metadata_log_config(config: BrokerConfig) -> LogConfig:

@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
-    from ..contracts.disk_work import DiskWork
-
-
-class _Nothing:
-    """The flush of what has no disk."""
-
-    def run(self) -> None:
-        """See `DiskWork.run`."""
-
-    def finish(self, error: Exception | None) -> None:
-        """See `DiskWork.finish`."""
-        assert error is None, "nothing cannot fail"
-
 
 class VolatileLog:
     """`ReplicatedLog` without a log."""
@@ -65,9 +52,8 @@ class VolatileLog:
         self._values += values
         return base_offset
 
-    def begin_flush(self) -> DiskWork:
-        """Begin nothing: what is appended is committed."""
-        return _Nothing()
+    async def commit(self) -> None:
+        """Do nothing: what is appended is committed."""
 
     def records(self, start_offset: int) -> Iterator[LoggedRecord]:
         """Iterate over the records from `start_offset` on."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+import trio
 
-from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.contracts.election import Election, ElectionContext, ElectionInput, IsrChange, PeerMessage, Ready
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.controller.local_log import LocalLog
 from odradek.kernel.errors import ConfigError, StorageError
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.threads import Workers
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
 from odradek.kernel.wire.messages.api_52_vote import VoteRequest
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from odradek.kernel.contracts.storage import PartitionLog
 
+WORKER = Workers(SystemThreads(), 1)
 PARTITION = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
 
 
@@ -54,7 +57,7 @@ def open_log(directory: Path) -> PartitionLog:
 
 
 def lead(log: PartitionLog, election: Election | None = None) -> LocalLog:
-    return LocalLog(log, election or IsrElectionFactory().new_election(context_of(log)), 1)
+    return LocalLog(log, election or IsrElectionFactory().new_election(context_of(log)), 1, worker=WORKER)
 
 
 def test_the_first_life_leads_in_epoch_one_and_each_later_one_in_the_next(tmp_path: Path) -> None:
@@ -117,4 +120,4 @@ def test_what_is_flushed_and_not_committed_is_an_error(tmp_path: Path) -> None:
     run_at_once(led.append_in_steps([b"a record", b"another"], 0))
 
     with pytest.raises(StorageError, match=r"Hesitant commits .* below offset 1, and .* has flushed those below 2"):
-        do_now(led.begin_flush())
+        trio.run(led.commit)

@@ -12,7 +12,6 @@ import trio
 import trio.testing
 
 from odradek.kernel.contracts.coordinator import CoordinatorResult
-from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.controller.local_log import LocalLog
@@ -89,7 +88,8 @@ class Storage:
 def local_log(log: PartitionLog, kind: type[LocalLog] = LocalLog) -> LocalLog:
     """The metadata partition with broker 1 as its only voter."""
     epoch = -1 if log.directory is None else newest_snapshot_epoch(log.directory, OsFiles())
-    return kind(log, IsrElectionFactory().new_election(context_of(log)), 1, snapshot_epoch=epoch)
+    election = IsrElectionFactory().new_election(context_of(log))
+    return kind(log, election, 1, worker=Workers(SystemThreads(), 1), snapshot_epoch=epoch)
 
 
 def make_metadata(
@@ -191,10 +191,10 @@ def test_many_operations_share_a_flush(tmp_path: Path) -> None:
     flushes = 0
 
     class CountingLog(LocalLog):
-        def begin_flush(self) -> DiskWork:
+        async def commit(self) -> None:
             nonlocal flushes
             flushes += 1
-            return super().begin_flush()
+            await super().commit()
 
     async def main() -> None:
         storage = Storage(tmp_path / "d")
@@ -218,9 +218,9 @@ def test_elections_are_counted_and_timed_and_so_is_the_wait_of_every_operation(t
     clock = ManualClock()
 
     class SlowLog(LocalLog):
-        def begin_flush(self) -> DiskWork:
+        async def commit(self) -> None:
             clock.advance(8)
-            return super().begin_flush()
+            await super().commit()
 
     async def main() -> None:
         storage = Storage(tmp_path / "d")
@@ -437,7 +437,7 @@ def test_a_level_whose_snapshot_cannot_be_written_is_not_answered_and_made_good_
             await metadata.write_snapshot()
             await create(metadata, "t")
             await metadata.write_snapshot()
-            metadata._store = failing(directory=storage.log.directory, files=storage.files)
+            metadata._upkeep.store = failing(directory=storage.log.directory, files=storage.files)
             with pytest.raises(KafkaError) as refused:
                 await lower(metadata)
             assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -494,7 +494,7 @@ def test_another_cluster_is_refused(tmp_path: Path) -> None:
 
 def test_a_failing_disk_fails_every_waiting_operation(tmp_path: Path) -> None:
     class FailingLog(LocalLog):
-        def begin_flush(self) -> DiskWork:
+        async def commit(self) -> None:
             raise StorageError("the disk is gone")
 
     async def main() -> None:

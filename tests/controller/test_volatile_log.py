@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from odradek.kernel.contracts.disk_work import do_now
+import trio
+
 from odradek.kernel.controller.local_log import FIRST_EPOCH, LoggedRecord, ReplicatedLog
 from odradek.kernel.controller.volatile_log import VolatileLog
 from odradek.kernel.machine.turnstile import run_at_once
@@ -14,7 +15,7 @@ def test_what_is_appended_is_there_to_be_replayed() -> None:
     assert run_at_once(log.append_in_steps([b"a", b"b"], 0)) == 0
     assert run_at_once(log.append_in_steps([b"c"], 0)) == 2
 
-    do_now(log.begin_flush())
+    trio.run(log.commit)
     log.drop_below(2)
 
     assert (log.directory, log.start_offset, log.end_offset, log.leader_epoch) == (None, 0, 3, FIRST_EPOCH)

@@ -27,6 +27,7 @@ READERS = {
     "kernel/controller/metadata_feed.py": TELLS,
     "kernel/controller/metadata_log.py": STAMPS,
     "kernel/controller/opening.py": STAMPS,
+    "kernel/controller/snapshot_upkeep.py": STAMPS,
     "kernel/coordinator/hosted_shard.py": STAMPS,
     "kernel/dispatch/handlers/api_00_produce.py": STAMPS,
     "kernel/dispatch/handlers/api_55_describe_quorum.py": TELLS,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import attrs
 import pytest
+import trio
 
 from odradek.client import BlockingAdmin, NewTopic
 from odradek.kernel.api import EpochEnd
-from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import PartitionLog
 from odradek.kernel.controller.local_log import LocalLog
@@ -19,6 +19,8 @@ from odradek.kernel.controller.rules import ControllerRules
 from odradek.kernel.controller.voter_keeper import VoterKeeper
 from odradek.kernel.errors import ConfigError, CorruptionError, KafkaError
 from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.threads import Workers
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.control import LeaderChange, read_control_records
@@ -29,6 +31,7 @@ from odradek.testing.contracts.storage_base import PARTITION, SMALL, make_contex
 from odradek.testing.running_broker import running_broker
 from tests.controller.metadata_helpers import context_of, make_rules
 
+WORKER = Workers(SystemThreads(), 1)
 NOW_MS = 1_700_000_000_000
 
 
@@ -46,13 +49,13 @@ def lead(log: PartitionLog, state: QuorumState) -> LocalLog:
         hard_state=state.read(),
     )
     election = QuorumElectionFactory().new_election(context)
-    return LocalLog(log, election, 1, keeper=VoterKeeper(log, state, lambda: NOW_MS))
+    return LocalLog(log, election, 1, worker=WORKER, keeper=VoterKeeper(log, state, lambda: NOW_MS))
 
 
 def append(led: LocalLog, value: bytes) -> None:
     """Append and commit a record."""
     run_at_once(led.append_in_steps([value], NOW_MS))
-    do_now(led.begin_flush())
+    trio.run(led.commit)
 
 
 def test_each_life_leads_in_an_epoch_of_its_own_that_begins_with_a_record(tmp_path: Path) -> None:
@@ -98,7 +101,7 @@ def test_what_nobody_keeps_is_refused(tmp_path: Path) -> None:
     log = open_log(tmp_path)
 
     with pytest.raises(ConfigError, match="the election QuorumElection needs a cluster"):
-        LocalLog(log, QuorumElectionFactory().new_election(context_of(log)), 1)
+        LocalLog(log, QuorumElectionFactory().new_election(context_of(log)), 1, worker=WORKER)
 
 
 def rules_with_quorum() -> ControllerRules:
