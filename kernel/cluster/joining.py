@@ -1,4 +1,4 @@
-"""Shell: how a broker that keeps no metadata itself comes to follow the controller of another node."""
+"""Shell: how a broker that keeps no metadata itself comes to follow the controllers of other nodes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
     from ..contracts.storage import StorageEngine
     from ..machine.machine import Machine
+    from .controller_nodes import ControllerNodes
     from .member import ClusterMember
 
 CLUSTER_ID: Final = "odradek.cluster.id"
@@ -33,13 +34,22 @@ async def joined_config(config: BrokerConfig, machine: Machine) -> BrokerConfig:
         return config
     from .member import find_cluster_id  # a broker alone does not pay for it
 
-    cluster_id = await find_cluster_id(config, machine, roles.controller)
-    found = Setting(cluster_id, f"the controller at {roles.controller}")
+    nodes = controller_nodes(config)
+    cluster_id = await find_cluster_id(config, machine, nodes)
+    found = Setting(cluster_id, f"the controller at {nodes}")
     return attrs.evolve(config, static={**config.static, CLUSTER_ID: found})
 
 
+def controller_nodes(config: BrokerConfig) -> ControllerNodes:
+    """Return what the configuration says of the controllers."""
+    from .controller_nodes import ControllerNodes
+
+    address = parse_roles(config).controller
+    return ControllerNodes(() if address is None else (address,))
+
+
 def open_member(config: BrokerConfig, machine: Machine, engines: Mapping[str, StorageEngine]) -> ClusterMember:
-    """Open this broker's copy of the metadata log of another node, and what follows it.
+    """Open this broker's copy of the metadata log of other nodes, and what follows it.
 
     Raises:
         StorageError: Its directory cannot be used, or it is of a newer format.
@@ -47,12 +57,10 @@ def open_member(config: BrokerConfig, machine: Machine, engines: Mapping[str, St
         PluginError: No plugin offers a storage for it.
     """
     from ..controller.opening import open_copy
-    from ..machine.threads import Workers
+    from .followed_metadata import FollowedMetadata
     from .member import ClusterMember
-    from .metadata_copy import MetadataCopy
 
-    controller = parse_roles(config).controller
-    assert controller is not None, "who keeps no metadata follows a controller"
+    nodes = controller_nodes(config)
     opened, cluster_id = open_copy(config, engines)
-    copy = MetadataCopy(opened, machine.files, Workers(machine.threads, 1))
-    return ClusterMember(config, machine, controller, copy, cluster_id)
+    followed = FollowedMetadata(config, machine, nodes, opened, cluster_id)
+    return ClusterMember(config, machine, nodes, followed.observer, cluster_id, follow=followed.run)

@@ -1,12 +1,14 @@
-"""Shell: a broker as a member of a cluster whose controller is another node.
+"""Shell: a broker as a member of a cluster: what it tells whoever is the active controller, and asks of it.
 
     register    the metadata is here as far as the controller had it; the controller knows the broker, fenced
     go_live     its replicas are open, and it answers: the controller unfences it, and clients are told of it
     ...         heartbeats say that it lives
     leave       its leaders move to other brokers before it ends
 
-Three channels, since a node answers one request of a connection at a time: heartbeats wait for nobody, requests that
-are sent on wait for each other, fetches of the metadata wait for news.
+Several channels, since a node answers one request of a connection at a time: heartbeats wait for nobody, requests that
+are sent on wait for each other. Another controller is told at once that the broker lives, and asked what the one before
+did not answer. Where the metadata comes from is said by whoever makes the member: it follows a controller (`joining`),
+or a log of this node's own.
 """
 
 from __future__ import annotations
@@ -16,32 +18,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from ..controller.snapshots import SnapshotSettings
 from ..errors import ConfigError, ErrorCode, KafkaError, UnansweredError, error_code
-from ..metadata.features import supported_ranges, unreadable_feature
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
 from ..peers.errors import ClientError
 from ..types import id_text
 from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
+from .controller_channel import RETRY_MS, ControllerChannel
 from .lifecycle import BrokerLifecycle, BrokerState
-from .metadata_observer import MetadataObserver, ObserverSettings
-from .peer_channel import PeerChannel
-from .peer_settings import controller_tls, peer_settings
-from .remote_controller import RETRY_MS, RemoteController
+from .remote_controller import RemoteController
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
-    from ..config.roles import ControllerAddress
     from ..controller.brokers import Registration
     from ..machine.machine import Machine
     from ..wire.message import Message
     from ..wire.messages.api_62_broker_registration import BrokerRegistrationResponse
     from ..wire.messages.api_63_broker_heartbeat import BrokerHeartbeatResponse
-    from .metadata_copy import MetadataCopy
+    from .controller_nodes import ControllerNodes
+    from .metadata_source import MetadataSource
 
 log = logging.getLogger(__name__)
 
@@ -69,25 +67,40 @@ class ClusterMember:
     """`MetadataKeeping` of a broker. Life: made, `run` as a task, `register`, `go_live`, `leave`. Owned by the broker.
 
     Attributes:
-        observer: Follows the metadata.
+        source: The metadata.
         partition_counts: Partitions that are not as they should be.
         controller: Brings requests to the controller.
         failed_directories: Returns the ids of this broker's log directories that failed, for its heartbeats.
     """
 
     def __init__(
-        self, config: BrokerConfig, machine: Machine, address: ControllerAddress, copy: MetadataCopy, cluster_id: str
+        self,
+        config: BrokerConfig,
+        machine: Machine,
+        nodes: ControllerNodes,
+        source: MetadataSource,
+        cluster_id: str,
+        *,
+        follow: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Make one that has talked to nobody yet.
 
+        Args:
+            config: The broker's.
+            machine: Network, clock and chance.
+            nodes: Where controllers are, and who is the active one.
+            source: The metadata.
+            cluster_id: Of the cluster.
+            follow: Keeps `source` up to date for as long as `run` runs; None where others do.
+
         Raises:
             ConfigError: A certificate cannot be used.
-            StorageError: The copy of the metadata is of a newer format, or cannot be read.
         """
         self._config = config
         self._clock = machine.clock
         self._cluster_id = cluster_id
-        self._address = address
+        self._nodes = nodes
+        self._follow = follow
         self._lifecycle: BrokerLifecycle | None = None
         self._changed = trio.Event()
         self._hurry = trio.Event()
@@ -95,26 +108,20 @@ class ClusterMember:
         self._heard_s = 0.0
         self.broker_epoch = -1
         self.failed_directories: Callable[[], Sequence[UUID]] = tuple
-        new = _ChannelMaker(config, machine, address).new
-        self._heartbeats, self._requests, self._metadata = new("heartbeats"), new("requests"), new("metadata")
+        self._heartbeats = ControllerChannel("heartbeats", config=config, machine=machine, nodes=nodes)
+        self._requests = ControllerChannel("requests", config=config, machine=machine, nodes=nodes)
+        nodes.add_listener(lambda: self._hurry.set())
         self.controller = RemoteController(
             self._requests, client_id=f"broker-{config.node_id}", timeout_ms=config.get_int("request.timeout.ms")
         )
-        self.observer = MetadataObserver(
-            copy, self._metadata, _observer_settings(config), cluster_id=cluster_id, clock=machine.clock
-        )
+        self.source = source
         self.partition_counts = PartitionCounts(config.node_id, config.get_int(MIN_INSYNC_REPLICAS))
-        self.partition_counts.begin(self.observer.image)
-        self.observer.add_listener(self.partition_counts.changed)
+        self.partition_counts.begin(source.image)
+        source.add_listener(self.partition_counts.changed)
 
     is_live_once_registered: Final = False
     log: Final = None
     """Takes no changes: the controller is another node."""
-
-    @property
-    def source(self) -> MetadataObserver:
-        """See `MetadataKeeping.source`."""
-        return self.observer
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """See `MetadataKeeping.services`: there are none."""
@@ -124,7 +131,7 @@ class ClusterMember:
         """Do nothing: what waits for the controller waits elsewhere."""
 
     def __repr__(self) -> str:
-        return f"ClusterMember(controller {self._address}, {self._lifecycle!r})"
+        return f"ClusterMember({self._nodes!r}, {self._lifecycle!r})"
 
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
         """See `metadata.controller_calls.ControllerCalls.ask`."""
@@ -134,37 +141,22 @@ class ClusterMember:
         """Follow the metadata, and be heard of once registered, until cancelled.
 
         Raises:
-            StorageError: The copy of the metadata cannot be written, or holds what this version does not know.
+            StorageError: What `follow` raises: the copy of the metadata cannot be written, or holds what this version
+                does not know.
             ConfigError: Another process has taken this broker's id, or it was unregistered; or the cluster has a
                 feature at a level that this version does not support.
             UnansweredError: The controller cannot be told of a log directory that failed.
         """
         async with trio.open_nursery() as nursery:
-            for channel in (self._heartbeats, self._requests, self._metadata):
+            for channel in (self._heartbeats, self._requests):
                 await nursery.start(channel.run)
-            nursery.start_soon(self._follow)
+            if self._follow is not None:
+                nursery.start_soon(self._follow)
             task_status.started()
             while self._lifecycle is None:
                 await self._changed.wait()
             while self._lifecycle.state is not BrokerState.STOPPED:
                 await self._beat(self._lifecycle)
-
-    async def _follow(self) -> None:
-        """Follow the metadata of a cluster whose features are supported here: others' records could not be read.
-
-        Raises:
-            ConfigError: The cluster has a feature at a level that is not.
-        """
-        finalized = await self._metadata.features()
-        found = unreadable_feature(finalized, supported_ranges(self._config))
-        if found is not None:
-            name, level, (lowest, highest) = found
-            raise ConfigError(
-                f"the cluster has finalized {name} at level {level}, this version of odradek supports {lowest} to "
-                f"{highest}",
-                hint=f"start the newer version, or lower {name} first",
-            )
-        await self.observer.run()
 
     # --------------------------------------------------------------------------------------------------- registration
 
@@ -178,7 +170,7 @@ class ClusterMember:
         limit_ms = self._config.get_int("initial.broker.registration.timeout.ms")
         request = self._registration_request(registration)
         with trio.move_on_after(limit_ms / 1000):
-            await self.observer.wait_caught_up()
+            await self.source.wait_caught_up()
             self.broker_epoch = await self._registered(request)
             self._lifecycle = BrokerLifecycle(
                 broker_id=registration.broker_id,
@@ -187,17 +179,17 @@ class ClusterMember:
                 failure_timeout_ms=self._config.get_int(FAILURE_TIMEOUT),
             )
             self._tell_changed()
-            await self.observer.wait_for(self.broker_epoch)
+            await self.source.wait_for(self.broker_epoch)
             return self.broker_epoch
         raise UnansweredError(
             f"no controller registered this broker within {limit_ms} ms",
             where=self._config.where("controller.quorum.voters"),
-            hint=f"does the controller run, and is it reached at {self._address}?",
+            hint=f"does the controller run, and is it reached at {self._nodes}?",
         )
 
     async def begin(self) -> None:
         """Catch up with the metadata, of a node that is no broker. Cancelled: nothing happens."""
-        await self.observer.wait_caught_up()
+        await self.source.wait_caught_up()
 
     def _registration_request(self, registration: Registration) -> BrokerRegistrationRequest:
         return BrokerRegistrationRequest(
@@ -224,7 +216,12 @@ class ClusterMember:
             try:
                 answer: BrokerRegistrationResponse = await self._heartbeats.request(request, timeout_ms=timeout_ms)
             except ClientError:
-                await trio.sleep(RETRY_MS / 1000)
+                await self._heartbeats.rest()
+                continue
+            except KafkaError as error:  # nobody is the controller, or not yet
+                if error.code is not ErrorCode.NOT_CONTROLLER:
+                    raise
+                await self._heartbeats.rest()
                 continue
             code = error_code(answer.error_code)
             if code is ErrorCode.NONE:
@@ -240,7 +237,7 @@ class ClusterMember:
 
     def _tell_refusal(self, code: ErrorCode) -> None:
         if code is not self._told_code and code is not ErrorCode.NONE:
-            log.warning("the controller at %s refuses this broker: %s: %s", self._address, code.name, code.text)
+            log.warning("the controller (%s) refuses this broker: %s: %s", self._nodes, code.name, code.text)
         self._told_code = code
 
     # ------------------------------------------------------------------------------------------------------ heartbeats
@@ -251,11 +248,11 @@ class ClusterMember:
         hurry = self._hurry
         lifecycle.note_failures(self.failed_directories(), self._clock.monotonic_ms())
         try:
-            request = lifecycle.heartbeat(self.observer.image.offset)
+            request = lifecycle.heartbeat(self.source.image.offset)
             answer: BrokerHeartbeatResponse = await self._heartbeats.request(request, timeout_ms=timeout_ms)
         except (ClientError, KafkaError) as error:
             log.debug("heartbeat: %s", error)
-            pause_ms = RETRY_MS
+            pause_ms = self._heartbeats.rest_ms
         else:
             code = error_code(answer.error_code)
             self._tell_refusal(code)
@@ -280,7 +277,7 @@ class ClusterMember:
                 f"the controller could not be told within {self._config.get_int(FAILURE_TIMEOUT)} ms that log "
                 f"directory {id_text(untold)} has failed: this broker ends, so that others lead what lies in it",
                 where=self._config.where(FAILURE_TIMEOUT),
-                hint=f"repair the directory, or take it out of log.dirs; does the controller run at {self._address}?",
+                hint=f"repair the directory, or take it out of log.dirs; does the controller run at {self._nodes}?",
             )
 
     def _tell_changed(self) -> None:
@@ -314,45 +311,14 @@ class ClusterMember:
             log.warning("the controller did not let this broker go in time; it ends all the same")
 
 
-class _ChannelMaker:
-    """What channels to the controller have in common."""
-
-    def __init__(self, config: BrokerConfig, machine: Machine, address: ControllerAddress) -> None:
-        self._settings = peer_settings(config)
-        self._tls = controller_tls(config)
-        self._machine = machine
-        self._address = address
-
-    def new(self, name: str) -> PeerChannel:
-        """Return a channel."""
-        return PeerChannel(
-            f"{name} to the controller",
-            address=lambda: self._address,
-            settings=self._settings,
-            network=self._machine.network,
-            random_source=self._machine.random,
-            tls=self._tls,
-        )
-
-
-def _observer_settings(config: BrokerConfig) -> ObserverSettings:
-    return ObserverSettings(
-        broker_id=config.node_id,
-        fetch_bytes=config.get_int("controller.quorum.fetch.max.bytes"),
-        snapshot_bytes=config.get_int("controller.quorum.fetch.snapshot.max.bytes"),
-        timeout_ms=config.get_int("controller.quorum.request.timeout.ms"),
-        snapshots=SnapshotSettings.configured(config),
-    )
-
-
-async def find_cluster_id(config: BrokerConfig, machine: Machine, address: ControllerAddress) -> str:
-    """Ask the controller which cluster it has: a broker that begins has no other way to know.
+async def find_cluster_id(config: BrokerConfig, machine: Machine, nodes: ControllerNodes) -> str:
+    """Ask any controller which cluster it has: a broker that begins has no other way to know.
 
     Raises:
-        UnansweredError: It does not answer within `initial.broker.registration.timeout.ms`.
+        UnansweredError: None answers within `initial.broker.registration.timeout.ms`.
     """
     limit_ms = config.get_int("initial.broker.registration.timeout.ms")
-    channel = _ChannelMaker(config, machine, address).new("the cluster's id")
+    channel = ControllerChannel("the cluster's id", config=config, machine=machine, nodes=nodes)
     found = ""
     with trio.move_on_after(limit_ms / 1000):
         async with trio.open_nursery() as nursery:
@@ -364,11 +330,12 @@ async def find_cluster_id(config: BrokerConfig, machine: Machine, address: Contr
                 except (ClientError, KafkaError) as error:
                     log.debug("the cluster's id: %s", error)
                 if not found:
-                    await trio.sleep(RETRY_MS / 1000)
+                    channel.leave(channel.asked)
+                    await channel.rest()
             nursery.cancel_scope.cancel()
     if not found:
         raise UnansweredError(
-            f"no controller answered at {address} within {limit_ms} ms",
+            f"no controller answered at {nodes} within {limit_ms} ms",
             where=config.where("controller.quorum.voters") or config.where("controller.quorum.bootstrap.servers"),
             hint="does the node run that has the role of controller?",
         )

@@ -1,7 +1,9 @@
-"""Shell: follows the metadata log of another node: fetches what is committed, keeps a copy, publishes its images.
+"""Shell: follows the metadata log of other nodes: fetches what is committed, keeps a copy, publishes its images.
 
     controller ── Fetch ──> batches ──> copy ──> image and delta ──> listeners, in order
                ── FetchSnapshot, where the controller's log no longer reaches back ──^
+
+Any controller is asked; one that does not lead says who does, and so all channels of the node learn of it.
 
 *Source:* KIP-595, KIP-630: what an observer of the metadata quorum does.
 """
@@ -9,37 +11,38 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
 
 from ..controller.snapshots import SnapshotId
-from ..errors import CorruptionError, ErrorCode, KafkaError, error_code
+from ..errors import CorruptionError, ErrorCode, KafkaError
 from ..machine.turnstile import Slices
 from ..metadata.image_listeners import ImageListeners
 from ..peers.errors import ClientError
-from ..types import METADATA_TOPIC, METADATA_TOPIC_ID
-from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from ..wire.messages.api_59_fetch_snapshot import FetchSnapshotRequest, PartitionSnapshot, TopicSnapshot
-from ..wire.messages.api_59_fetch_snapshot import SnapshotId as WireSnapshotId
+from .controller_nodes import NOBODY
+from .metadata_fetches import LogEnd, read_fetch, read_snapshot_part
 
 if TYPE_CHECKING:
     from ..controller.snapshots import SnapshotSettings
     from ..machine.clock import Clock
     from ..metadata.image import MetadataDelta, MetadataImage
     from ..metadata.image_listeners import MetadataListener
-    from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
-    from ..wire.messages.api_59_fetch_snapshot import ResponsePartitionSnapshot
+    from .controller_channel import ControllerChannel
+    from .controller_nodes import ControllerNodes
     from .metadata_copy import MetadataCopy
-    from .peer_channel import PeerChannel
+    from .metadata_fetches import Fetched, FetchedPart, MetadataFetcher
 
 log = logging.getLogger(__name__)
 
 WAIT_MS: Final = 2000
 """How long the controller may wait for news before it answers without any."""
-RETRY_S: Final = 0.05
 STEPS_PER_SLICE: Final = 50
+_OF_ELECTIONS: Final = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
+)
+"""What controllers answer while they, or this node, do not know yet who leads."""
 
 
 @attrs.frozen
@@ -47,22 +50,18 @@ class ObserverSettings:
     """What an observer is told.
 
     Attributes:
-        broker_id: The broker that follows.
-        fetch_bytes: `controller.quorum.fetch.max.bytes`.
-        snapshot_bytes: `controller.quorum.fetch.snapshot.max.bytes`.
+        fetcher: Who follows.
         timeout_ms: How long an answer may take beyond what is waited for.
         snapshots: When the copy is written as one.
     """
 
-    broker_id: int
-    fetch_bytes: int
-    snapshot_bytes: int
+    fetcher: MetadataFetcher
     timeout_ms: int
     snapshots: SnapshotSettings
 
 
 class MetadataObserver:
-    """Life: made, `run` as a task. Listeners are told by `run`'s task.
+    """A `MetadataSource`. Life: made, `run` as a task. Listeners are told by `run`'s task.
 
     Invariant: `image` holds what the controller has committed, up to some offset; it never goes back.
     """
@@ -70,13 +69,20 @@ class MetadataObserver:
     def __init__(
         self,
         copy: MetadataCopy,
-        channel: PeerChannel,
+        channel: ControllerChannel,
         settings: ObserverSettings,
         *,
-        cluster_id: str,
+        nodes: ControllerNodes,
         clock: Clock,
     ) -> None:
         """Read the copy, and follow over a channel of its own, as its requests wait.
+
+        Args:
+            copy: Of the metadata log.
+            channel: To the controllers; `run` by others.
+            settings: Who follows, and how.
+            nodes: Told who leads.
+            clock: Of snapshots.
 
         Raises:
             StorageError: The copy is of a newer format, or cannot be read.
@@ -84,11 +90,11 @@ class MetadataObserver:
         self._copy = copy
         self._channel = channel
         self._settings = settings
-        self._cluster_id = cluster_id
+        self._nodes = nodes
         self._clock = clock
         self._listeners = ImageListeners()
         self._image = copy.load()
-        self._leader_epoch = max(self._image.epoch, 0)
+        nodes.learn(NOBODY, self._image.epoch)  # who leads in an older one is no controller any more
         self._high_watermark = -1
         self._moved = trio.Event()
         self._told = ""
@@ -110,7 +116,7 @@ class MetadataObserver:
     @property
     def leader_epoch(self) -> int:
         """The controller's epoch, as far as it is known."""
-        return self._leader_epoch
+        return max(self._nodes.leader_epoch, 0)
 
     def add_listener(self, listener: MetadataListener) -> None:
         """Tell `listener` of every image from now on; what is there already it finds in `image`."""
@@ -137,45 +143,54 @@ class MetadataObserver:
             try:
                 await self._follow()
             except (ClientError, CorruptionError, KafkaError) as error:
-                self._tell(str(error))
-                await trio.sleep(RETRY_S)
+                self._tell(error)
+                await self._channel.rest()
             await self._snapshot_if_due()
 
     async def _follow(self) -> None:
         """Fetch once, and take what comes.
 
         Raises:
-            KafkaError: The controller refuses.
+            KafkaError: Who was asked refuses, or does not lead.
             ClientError: It does not answer.
             CorruptionError: What it sent does not fit.
         """
-        timeout_ms = WAIT_MS + self._settings.timeout_ms
-        response: FetchResponse = await self._channel.request(self._fetch_request(), timeout_ms=timeout_ms)
-        if response.error_code:
-            raise KafkaError(error_code(response.error_code), "the controller refuses to be followed")
-        answer = response.responses[0].partitions[0]
-        known_epoch = self._leader_epoch
-        if answer.current_leader is not None:
-            self._leader_epoch = max(self._leader_epoch, answer.current_leader.leader_epoch)
-        if answer.error_code:
-            if self._leader_epoch == known_epoch:
-                raise KafkaError(error_code(answer.error_code), "the controller refuses to be followed")
-            return  # asked again in the new epoch
-        if answer.snapshot_id is not None:
-            await self._fetch_snapshot(SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch))
+        end = LogEnd(self.end_offset, self._copy.last_epoch, self._high_watermark)
+        wait_ms = WAIT_MS if self._high_watermark >= 0 else 0  # at first how far the controller is
+        request = self._settings.fetcher.fetch(end, self.leader_epoch, wait_ms)
+        answer = read_fetch(await self._channel.request(request, timeout_ms=wait_ms + self._settings.timeout_ms))
+        if not self._is_leaders(answer):
             return
-        if answer.diverging_epoch is not None:
+        if answer.snapshot is not None:
+            await self._fetch_snapshot(SnapshotId(*answer.snapshot))
+        elif answer.diverging is not None:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"the controller's log ends before this broker's copy at {self.end_offset}: it lost what was committed",
             )
-        await self._take(answer)
+        else:
+            await self._take(answer)
 
-    async def _take(self, answer: PartitionData) -> None:
+    def _is_leaders(self, answer: Fetched | FetchedPart) -> bool:
+        """Take note of who leads; return whether it is who has answered. If not, another one is asked next.
+
+        Raises:
+            KafkaError: What it says is no news, or it refuses to be followed.
+        """
+        asked = self._channel.asked
+        is_news = self._nodes.learn(answer.leader_id, answer.leader_epoch, answer.endpoints)
+        if answer.error is ErrorCode.NONE:
+            return True
+        if not is_news:
+            self._channel.leave(asked)
+            raise KafkaError(answer.error, f"the controller at {_told(asked)} refuses to be followed")
+        return False
+
+    async def _take(self, answer: Fetched) -> None:
         slices = Slices(STEPS_PER_SLICE)
         if answer.records:
             level = self._image.metadata_version
-            await slices.run(self._copy.append_in_steps(cast("memoryview", answer.records)))
+            await slices.run(self._copy.append_in_steps(answer.records))
             await self._publish(*self._copy.take(), slices)
             if self._image.metadata_version < level:
                 # An older version of this broker begins with the snapshot, and finds no record of before.
@@ -192,56 +207,24 @@ class MetadataObserver:
         self._moved.set()
         self._moved = trio.Event()
 
-    def _fetch_request(self) -> FetchRequest:
-        partition = FetchPartition(
-            current_leader_epoch=self._leader_epoch,
-            fetch_offset=self.end_offset,
-            last_fetched_epoch=max(self._copy.last_epoch, 0),
-            partition_max_bytes=self._settings.fetch_bytes,
-        )
-        return FetchRequest(
-            cluster_id=self._cluster_id,
-            replica_state=ReplicaState(replica_id=self._settings.broker_id),
-            max_wait_ms=WAIT_MS if self._high_watermark >= 0 else 0,  # at first how far the controller is
-            min_bytes=1,
-            max_bytes=self._settings.fetch_bytes,
-            topics=[FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
-        )
-
     async def _fetch_snapshot(self, identifier: SnapshotId) -> None:
         parts: list[bytes] = []
         size_bytes, position = 1, 0
         while position < size_bytes:
-            part = await self._fetch_part(identifier, position)
-            size_bytes = part.size
-            parts.append(bytes(cast("memoryview", part.unaligned_records)))
-            position += len(parts[-1])
-            if not parts[-1]:
+            request = self._settings.fetcher.fetch_snapshot(identifier, position, self.leader_epoch)
+            response = await self._channel.request(request, timeout_ms=self._settings.timeout_ms)
+            part = read_snapshot_part(response)
+            if not self._is_leaders(part):
+                return
+            size_bytes = part.size_bytes
+            parts.append(part.data)
+            position += len(part.data)
+            if not part.data:
                 raise CorruptionError("the controller sent an empty part of a snapshot")
         delta, image = await self._copy.take_snapshot(identifier, b"".join(parts))
         log.info("the metadata was taken from the controller's snapshot at offset %d", identifier.end_offset)
         await self._publish(delta, image, Slices(STEPS_PER_SLICE))
         self._tell_waiters()
-
-    async def _fetch_part(self, identifier: SnapshotId, position: int) -> ResponsePartitionSnapshot:
-        wanted = PartitionSnapshot(
-            current_leader_epoch=self._leader_epoch,
-            snapshot_id=WireSnapshotId(end_offset=identifier.end_offset, epoch=identifier.epoch),
-            position=position,
-        )
-        request = FetchSnapshotRequest(
-            cluster_id=self._cluster_id,
-            replica_id=self._settings.broker_id,
-            max_bytes=self._settings.snapshot_bytes,
-            topics=[TopicSnapshot(name=METADATA_TOPIC, partitions=[wanted])],
-        )
-        response = await self._channel.request(request, timeout_ms=self._settings.timeout_ms)
-        if response.error_code:
-            raise KafkaError(error_code(response.error_code), "the controller refuses its snapshot")
-        part: ResponsePartitionSnapshot = response.topics[0].partitions[0]
-        if part.error_code:
-            raise KafkaError(error_code(part.error_code), "the controller refuses its snapshot")
-        return part
 
     async def _snapshot_if_due(self) -> None:
         elapsed_ms = self._clock.monotonic_ms() - self._snapshot_ms
@@ -249,8 +232,13 @@ class MetadataObserver:
             self._snapshot_ms = self._clock.monotonic_ms()
             await self._copy.write_snapshot(self._clock.now_ms())
 
-    def _tell(self, problem: str) -> None:
-        """Log what is wrong, once."""
-        if problem != self._told:
-            self._told = problem
-            log.warning("the metadata is not followed: %s", problem)
+    def _tell(self, problem: Exception) -> None:
+        """Log what is wrong, once; that nobody leads for a moment is nothing wrong."""
+        if str(problem) != self._told:
+            self._told = str(problem)
+            is_election = isinstance(problem, KafkaError) and problem.code in _OF_ELECTIONS
+            log.log(logging.INFO if is_election else logging.WARNING, "the metadata is not followed: %s", problem)
+
+
+def _told(address: tuple[str, int] | None) -> str:
+    return "an unknown address" if address is None else f"{address[0]}:{address[1]}"

@@ -6,7 +6,7 @@ A node answers one request of a connection at a time, so whoever must not wait f
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -27,14 +27,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RECONNECT_MS_MAX = 1000
+RECONNECT_MS_MAX: Final = 1000
+LATE_ANSWERS_S: Final = 0.05
+"""How long a channel that is to go elsewhere waits for the answers to what it asked before: as they come by themselves
+from a node that lives, and never from one that does not."""
 
 
 class PeerChannel:
-    """Life: made, `run` as a task; `request` by any task of the same trio run.
+    """Life: made, `run` as a task; `request` and `move` by any task of the same trio run.
 
     Attributes:
         name: What it is for, for the log.
+        on_failure: Told of an address that was not reached, and how; returns whether to rest before the next attempt.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class PeerChannel:
         network: Network,
         random_source: random.Random,
         tls: ssl.SSLContext | None = None,
+        reconnect_ms_max: int = RECONNECT_MS_MAX,
     ) -> None:
         """Make a channel without a connection.
 
@@ -56,16 +61,20 @@ class PeerChannel:
             network: By which it is reached.
             random_source: Of the pauses between attempts.
             tls: How it is spoken to; None in the clear.
+            reconnect_ms_max: The longest pause between two attempts.
         """
         self.name = name
+        self.on_failure: Callable[[tuple[str, int], ClientError], bool] = _rest
         self._address = address
         self._settings = settings
         self._network = network
         self._tls = tls
-        self._backoff = Backoff(settings.retry_backoff_ms, RECONNECT_MS_MAX, random_source)
-        self._failures = 0
+        self._backoff = Backoff(settings.retry_backoff_ms, reconnect_ms_max, random_source)
+        self._rests_count = 0
         self._wanted = trio.Event()
         self._changed = trio.Event()
+        self._attempt = trio.CancelScope()
+        self._where: tuple[str, int] | None = None
         self._connection: Connection | None = None
         self._error = "nobody has tried yet"
 
@@ -77,25 +86,49 @@ class PeerChannel:
         task_status.started()
         while True:
             await self._wanted.wait()
-            address = self._address()
-            if address is None:
-                self._note_failure("its address is not known")
-            else:
-                await self._connect(*address)
-            await trio.sleep(self._backoff.pause_ms(self._failures) / 1000)
+            with trio.CancelScope() as self._attempt:
+                pause_ms = await self._attempt_once()
+                await trio.sleep(pause_ms / 1000)
+
+    async def _attempt_once(self) -> int:
+        """Have a connection until it ends; return how long to rest."""
+        where = self._where = self._address()
+        if where is None:
+            self._note_failure("its address is not known")
+            return self._rest_ms()
+        try:
+            await self._connect(*where)
+        except ClientError as error:
+            self._note_failure(str(error))
+            return self._rest_ms() if self.on_failure(where, error) else 0
+        finally:
+            self._where = None
+        return 0
+
+    def move(self) -> None:
+        """Go to the address that is wanted now; what was asked at another one has `LATE_ANSWERS_S` to be answered.
+
+        Whoever does not get an answer there any more gets a `ConnectionFailedError`.
+        """
+        if self._where is not None and self._where == self._address():
+            return
+        connection, self._connection = self._connection, None
+        if connection is None:
+            self._attempt.cancel()
+        else:
+            self._attempt.deadline = trio.current_time() + LATE_ANSWERS_S
+            connection.retire()
 
     async def _connect(self, host: str, port: int) -> None:
         try:
             async with open_connection(
                 host, port, self._settings, network=self._network, context=self._tls
             ) as connection:
-                self._failures = 0
+                self._rests_count = 0
                 self._connection = connection
                 self._tell()
                 await connection.wait_closed()
                 self._error = str(connection.error)
-        except ClientError as error:
-            self._note_failure(str(error))
         finally:
             self._connection = None
             self._wanted = trio.Event()
@@ -105,7 +138,10 @@ class PeerChannel:
         if error != self._error:
             log.info("channel for %s: %s", self.name, error)
         self._error = error
-        self._failures += 1
+
+    def _rest_ms(self) -> int:
+        self._rests_count += 1
+        return self._backoff.pause_ms(self._rests_count)
 
     def _tell(self) -> None:
         self._changed.set()
@@ -130,7 +166,10 @@ class PeerChannel:
             ConnectionFailedError: There is no connection in time, or it broke: the request may or may not be done.
             KafkaError: UNSUPPORTED_VERSION: the node does not know the request.
         """
-        connection = await self._reached(timeout_ms)
+        return await self._request_over(await self._reached(timeout_ms), message, timeout_ms)
+
+    @staticmethod
+    async def _request_over(connection: Connection, message: Message, timeout_ms: int) -> Any:
         try:
             return await connection.request(message, timeout_ms=timeout_ms)
         except UnsupportedVersionError as error:
@@ -156,3 +195,8 @@ class PeerChannel:
         if connection is None:
             raise ConnectionFailedError(f"no connection for {self.name} within {timeout_ms} ms: {self._error}")
         return connection
+
+
+def _rest(_address: tuple[str, int], _error: ClientError) -> bool:
+    """Rest after each failure: there is no other address to try."""
+    return True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from ..config.listeners import SSL, controller_protocol, parse_listeners
 from ..peers.settings import ConnectionSettings, TlsClientSettings
 
@@ -23,6 +25,11 @@ def peer_settings(config: BrokerConfig) -> ConnectionSettings:
         send_buffer_bytes=-1,
         receive_buffer_bytes=-1,
     )
+
+
+def quorum_settings(config: BrokerConfig) -> ConnectionSettings:
+    """Return the settings of connections to controllers: who is not there is not waited for as long as brokers are."""
+    return attrs.evolve(peer_settings(config), setup_timeout_ms=config.get_int("controller.quorum.request.timeout.ms"))
 
 
 def controller_tls(config: BrokerConfig) -> ssl.SSLContext | None:

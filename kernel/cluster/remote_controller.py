@@ -3,7 +3,7 @@
 What clients asked this broker goes in an Envelope, in the newest version that the controller knows, too, and that says
 all of it; what the broker asks for itself goes as it is. A request is asked again until its time is over while nobody
 who is the controller answers it; so it may be done twice, as in Kafka: a topic whose creation was answered to a
-connection that broke exists already.
+connection that broke exists already. While another controller is elected it waits: clients see a slower answer.
 
 *Source:* KIP-590; Kafka's `NodeToControllerChannelManager`, `ForwardingManager`.
 """
@@ -26,12 +26,11 @@ from ..wire.messages.data_principal import DefaultPrincipalData
 if TYPE_CHECKING:
     from ..wire.message import Message
     from ..wire.messages.api_58_envelope import EnvelopeResponse
-    from .peer_channel import PeerChannel
+    from .controller_channel import ControllerChannel
 
 OF_BROKERS: Final = frozenset({56, 62, 63, 67, 70, 73})
 """The APIs that a broker asks for itself."""
 
-RETRY_MS: Final = 50
 _UNKNOWN_HOST: Final = bytes(4)
 _SIZE_BYTES: Final = 4
 
@@ -39,7 +38,7 @@ _SIZE_BYTES: Final = 4
 class RemoteController:
     """`ControllerCalls` of a broker that is not the controller's node. Safe to use from many tasks."""
 
-    def __init__(self, channel: PeerChannel, *, client_id: str, timeout_ms: int) -> None:
+    def __init__(self, channel: ControllerChannel, *, client_id: str, timeout_ms: int) -> None:
         """Ask over this channel.
 
         Args:
@@ -65,7 +64,7 @@ class RemoteController:
                 except KafkaError as error:
                     if error.code is not ErrorCode.NOT_CONTROLLER:
                         raise
-                await trio.sleep(RETRY_MS / 1000)
+                await self._channel.rest()
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
     async def _ask_once(self, request: Message, timeout_ms: int) -> Any:

@@ -16,7 +16,7 @@ import os
 import ssl
 from collections import deque
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 import trio
@@ -29,7 +29,14 @@ from ..wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsR
 from ..wire.registry import API_VERSIONS_KEY
 from ..wire.versions import Versions
 from . import strangers
-from .errors import ClientError, ConnectionFailedError, NotABrokerError, RequestTimeoutError, UnsupportedVersionError
+from .errors import (
+    ClientError,
+    ConnectionFailedError,
+    NobodyListensError,
+    NotABrokerError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
 from .lifetime import single_error
 from .versions import common_version, decode_api_versions
 
@@ -40,14 +47,12 @@ if TYPE_CHECKING:
     from ..wire import Message
     from .settings import ConnectionSettings
 
-R = TypeVar("R", bound="wire.Message")
-
 _FETCH_KEY: Final = 1
 _RECEIVE_BYTES: Final = 256 * 1024
 _FRAME_BYTES_MAX: Final = 2**31 - 1
+"""Answers are as large as the client asked for: the broker is trusted with the size."""
 _ANSWER_ELEMENTS_MAX: Final = 10_000_000
 """How many items and numbers an answer may hold: a cluster has many partitions, and this client asked."""
-"""Answers are as large as the client asked for: the broker is trusted with the size."""
 _FIRST_BYTES: Final = 32
 """What is kept of a connection's first answer, to tell who it is that does not speak Kafka's protocol."""
 _CORRELATION_MASK: Final = 2**31 - 1
@@ -399,12 +404,13 @@ async def connect_stream(
 
     Raises:
         ConnectionFailedError: The name is unknown, or no address answers in time.
+        NobodyListensError: Every address refuses.
         NotABrokerError: TLS did not come about.
 
     Cancelled, nothing is left open.
     """
     reasons: dict[str, str] = {}
-    kind_of_error = ConnectionFailedError  # or TLS did not come about
+    kind_of_error: type[ConnectionFailedError] = NobodyListensError  # as long as every address says so
     try:
         addresses = await network.resolve(host, port)
     except OSError as error:
@@ -419,7 +425,10 @@ async def connect_stream(
                 )
                 return await _secure(stream, context, host)
         except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:
-            kind_of_error = NotABrokerError if isinstance(error, trio.BrokenResourceError) else kind_of_error
+            if isinstance(error, trio.BrokenResourceError):  # TLS did not come about
+                kind_of_error = NotABrokerError
+            elif kind_of_error is NobodyListensError and not isinstance(error, ConnectionRefusedError):
+                kind_of_error = ConnectionFailedError
             reasons[address.host] = _reason(error)
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     told = reasons.get(host) or "; ".join(f"{address}: {reason}" for address, reason in reasons.items())

@@ -31,6 +31,13 @@ class NotABrokerError(ConnectionFailedError):
     """
 
 
+class NobodyListensError(ConnectionFailedError):
+    """The broker's machine says that nobody listens there: whoever did has ended. A time-out does not say that.
+
+    .. versionadded:: 0.1
+    """
+
+
 class RequestTimeoutError(ConnectionFailedError):
     """No answer came within `request.timeout.ms`; the connection was closed, as Kafka's clients do."""
 

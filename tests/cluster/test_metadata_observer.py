@@ -7,7 +7,9 @@ from typing import Any
 
 import trio
 
+from odradek.kernel.cluster.controller_nodes import ControllerNodes
 from odradek.kernel.cluster.metadata_copy import MetadataCopy
+from odradek.kernel.cluster.metadata_fetches import MetadataFetcher
 from odradek.kernel.cluster.metadata_observer import MetadataObserver, ObserverSettings
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.controller.snapshots import SnapshotSettings
@@ -33,9 +35,7 @@ CLUSTER_ID = "Odradek-cluster-000001"
 FORMAT = FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID)
 CONFIG = ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="a")
 SETTINGS = ObserverSettings(
-    broker_id=2,
-    fetch_bytes=1000,
-    snapshot_bytes=1000,
+    fetcher=MetadataFetcher(replica_id=2, cluster_id=CLUSTER_ID, fetch_bytes=1000, snapshot_bytes=1000),
     timeout_ms=1000,
     snapshots=SnapshotSettings(bytes_between=1 << 20, interval_ms=0),
 )
@@ -66,16 +66,20 @@ class Channel:
 
     def __init__(self, answers: list[FetchResponse]) -> None:
         self._answers = answers
-        self.asked: list[tuple[int, int]] = []
+        self.fetches: list[tuple[int, int]] = []
         self.is_done = trio.Event()
+        self.asked = ("broker-1", 9093)
 
     async def request(self, message: Any, *, timeout_ms: int) -> FetchResponse:
         partition = message.topics[0].partitions[0]
-        self.asked.append((partition.fetch_offset, partition.last_fetched_epoch))
-        if len(self.asked) > len(self._answers):
+        self.fetches.append((partition.fetch_offset, partition.last_fetched_epoch))
+        if len(self.fetches) > len(self._answers):
             self.is_done.set()
             await trio.sleep_forever()
-        return self._answers[len(self.asked) - 1]
+        return self._answers[len(self.fetches) - 1]
+
+    async def rest(self) -> None:
+        await trio.lowlevel.checkpoint()
 
 
 def test_it_asks_on_from_what_it_has_in_the_epoch_of_that(tmp_path: Path) -> None:
@@ -93,13 +97,13 @@ def test_it_asks_on_from_what_it_has_in_the_epoch_of_that(tmp_path: Path) -> Non
         channel = Channel(answers)
         as_asked: Any = channel
         copy = MetadataCopy(opened, OsFiles(), Workers(SystemThreads(), 1))
-        observer = MetadataObserver(copy, as_asked, SETTINGS, cluster_id=CLUSTER_ID, clock=ManualClock())
+        observer = MetadataObserver(copy, as_asked, SETTINGS, nodes=ControllerNodes(), clock=ManualClock())
         async with trio.open_nursery() as nursery:
             await nursery.start(observer.run)
             await channel.is_done.wait()
             assert (observer.image.offset, observer.image.epoch) == (2, 2)
             nursery.cancel_scope.cancel()
-        return channel.asked
+        return channel.fetches
 
     assert trio.run(main) == [(0, 0), (1, 1), (2, 2), (3, 2)]
 

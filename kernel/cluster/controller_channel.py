@@ -1,0 +1,114 @@
+"""Shell: a channel to the active controller, wherever that is: answers say whether it was asked.
+
+| what happens | whom it asks next |
+| --- | --- |
+| another controller leads, as `ControllerNodes` learns | that one, at once |
+| nobody listens there, or it cannot be reached | the next address, at once |
+| a request is not answered in time | the next address |
+| NOT_CONTROLLER from who is said to be the controller | the same one, which is about to begin |
+| NOT_CONTROLLER from another one | the next address |
+| the connection ends | the same address: if its node has ended too, nobody listens there |
+
+Once all have been tried it rests.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from ..errors import ErrorCode, KafkaError
+from ..peers.errors import RequestTimeoutError
+from .controller_nodes import ControllerRoute
+from .peer_channel import PeerChannel
+from .peer_settings import controller_tls, quorum_settings
+
+if TYPE_CHECKING:
+    from ..config.broker import BrokerConfig
+    from ..machine.machine import Machine
+    from ..peers.errors import ClientError
+    from ..wire.message import Message
+    from .controller_nodes import ControllerNodes
+
+RETRY_MS: Final = 20
+"""How long whoever has asked all controllers rests before it asks them again."""
+RECONNECT_MS_MAX: Final = 100
+"""How long a channel rests at most while no controller listens: an election takes not much longer."""
+
+
+class ControllerChannel(PeerChannel):
+    """Life: as `PeerChannel`. Whom it is connected to is the active controller, or is asked who that is.
+
+    Attributes:
+        asked: Who has answered last; for a channel on which one task asks.
+    """
+
+    def __init__(self, name: str, *, config: BrokerConfig, machine: Machine, nodes: ControllerNodes) -> None:
+        """Make a channel without a connection.
+
+        Args:
+            name: What it is for.
+            config: Times, and how the controllers' listener is spoken to.
+            machine: Network and chance.
+            nodes: Where controllers are.
+
+        Raises:
+            ConfigError: A certificate cannot be used.
+        """
+        route = ControllerRoute(nodes, self.move)
+        super().__init__(
+            f"{name} to the controller",
+            address=route.address,
+            settings=quorum_settings(config),
+            network=machine.network,
+            random_source=machine.random,
+            tls=controller_tls(config),
+            reconnect_ms_max=RECONNECT_MS_MAX,
+        )
+        self.asked: tuple[str, int] | None = None
+        self._route = route
+        self.on_failure = self._not_reached
+
+    async def request(self, message: Message, *, timeout_ms: int) -> Any:
+        """See `PeerChannel.request`; an answer that says NOT_CONTROLLER is raised, and leads on.
+
+        Raises:
+            ConnectionFailedError: There is no connection in time, it broke, or another controller leads by now: the
+                request may or may not be done.
+            KafkaError: UNSUPPORTED_VERSION; NOT_CONTROLLER.
+        """
+        connection = await self._reached(timeout_ms)
+        where = self._where
+        try:
+            answer = await self._request_over(connection, message, timeout_ms)
+        except RequestTimeoutError:
+            self.leave(where)
+            raise
+        if getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
+            if not self._route.is_leaders(where):
+                self.leave(where)
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        self.asked = where
+        self._route.answered(where)
+        return answer
+
+    def leave(self, where: tuple[str, int] | None) -> None:
+        """Go on to the next address, unless another one than this is asked already."""
+        self._route.failed(where)
+        self.move()
+
+    @property
+    def rest_ms(self) -> int:
+        """How long to wait before what failed is asked again: not at all where somebody else is to be asked."""
+        return RETRY_MS if self._route.is_round_over else 0
+
+    async def rest(self) -> None:
+        """Wait so long. Cancelled: nothing happens."""
+        await trio.sleep(self.rest_ms / 1000)
+
+    def _not_reached(self, where: tuple[str, int], _error: ClientError) -> bool:
+        self._route.failed(where)
+        return self._route.is_round_over
