@@ -1,8 +1,10 @@
-"""What makes a broker a member of a cluster whose metadata another node keeps.
+"""What makes a broker a member of a cluster whose metadata controllers keep.
 
 | module | what it holds |
 | --- | --- |
 | `peer_channel` | one connection to another node, made again as often as it ends |
+| `controller_nodes` | where controllers are, which one is active, and whom a channel asks next, pure |
+| `controller_channel` | a channel to the active controller, which may move |
 | `remote_controller` | requests to the controller, asked until they are answered; in an Envelope what clients asked |
 | `broker_channels` | channels to the other brokers, by node id and purpose |
 | `peer_batches` | what gathers for other brokers, asked of each in one request at a time |
@@ -11,7 +13,10 @@
 | `coordination` | these two, and the growth of internal topics, as the broker has them |
 | `lifecycle` | the states of a broker's life, pure |
 | `metadata_copy` | a copy of the metadata log, and the images that follow from it |
-| `metadata_observer` | keeps the copy up with the controller |
+| `metadata_fetches` | fetches of the metadata log, and what their answers mean, pure |
+| `metadata_observer` | keeps the copy up with the controllers |
+| `followed_metadata` | these, and their channel, as a broker has them |
+| `metadata_source` | what a member asks of wherever its metadata comes from |
 | `joining` | from a configuration to a member |
 | `member` | all of it together: registered, followed, unfenced, heard of, and left again |
 | `peer_settings` | how other nodes are reached, from the configuration |

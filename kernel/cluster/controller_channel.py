@@ -5,11 +5,11 @@
 | another controller leads, as `ControllerNodes` learns | that one, at once |
 | nobody listens there, or it cannot be reached | the next address, at once |
 | a request is not answered in time | the next address |
-| NOT_CONTROLLER from who is said to be the controller | the same one, which is about to begin |
-| NOT_CONTROLLER from another one | the next address |
+| NOT_CONTROLLER | the same one, until others say who leads: it may be about to begin |
+| a fetch of the metadata is answered by one that does not lead | the next address |
 | the connection ends | the same address: if its node has ended too, nobody listens there |
 
-Once all have been tried it rests.
+Once all have been tried it rests, longer from round to round.
 
 .. versionadded:: 0.1
 """
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from ..wire.message import Message
     from .controller_nodes import ControllerNodes
 
-RETRY_MS: Final = 20
-"""How long whoever has asked all controllers rests before it asks them again."""
-RECONNECT_MS_MAX: Final = 100
-"""How long a channel rests at most while no controller listens: an election takes not much longer."""
+REST_MS_MAX: Final = 50
+"""How long is rested at most once all controllers were asked in vain: an election takes little longer."""
 
 
 class ControllerChannel(PeerChannel):
@@ -66,49 +64,61 @@ class ControllerChannel(PeerChannel):
             network=machine.network,
             random_source=machine.random,
             tls=controller_tls(config),
-            reconnect_ms_max=RECONNECT_MS_MAX,
+            reconnect_ms_max=REST_MS_MAX,
         )
         self.asked: tuple[str, int] | None = None
         self._route = route
+        self._rounds_count = 0
         self.on_failure = self._not_reached
 
     async def request(self, message: Message, *, timeout_ms: int) -> Any:
-        """See `PeerChannel.request`; an answer that says NOT_CONTROLLER is raised, and leads on.
+        """Ask what the active controller alone answers; see `PeerChannel.request`.
 
         Raises:
             ConnectionFailedError: There is no connection in time, it broke, or another controller leads by now: the
                 request may or may not be done.
-            KafkaError: UNSUPPORTED_VERSION; NOT_CONTROLLER.
+            KafkaError: UNSUPPORTED_VERSION; NOT_CONTROLLER: so it is not done.
         """
+        answer = await self.request_of_any(message, timeout_ms=timeout_ms)
+        self.confirm()
+        if getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        return answer
+
+    async def request_of_any(self, message: Message, *, timeout_ms: int) -> Any:
+        """Ask what any controller answers; `confirm` or `leave` is to follow. Raises as `request`."""
         connection = await self._reached(timeout_ms)
-        where = self._where
+        where = self.asked = self._where
         try:
-            answer = await self._request_over(connection, message, timeout_ms)
+            return await self._request_over(connection, message, timeout_ms)
         except RequestTimeoutError:
             self.leave(where)
             raise
-        if getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
-            if not self._route.is_leaders(where):
-                self.leave(where)
-            raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        self.asked = where
-        self._route.answered(where)
-        return answer
+
+    def confirm(self) -> None:
+        """Stay with who is asked: the others are worth a try again, should it fail."""
+        self._route.answered(self.asked)
+        self._rounds_count = 0
 
     def leave(self, where: tuple[str, int] | None) -> None:
         """Go on to the next address, unless another one than this is asked already."""
-        self._route.failed(where)
+        self._fail(where)
         self.move()
 
     @property
     def rest_ms(self) -> int:
         """How long to wait before what failed is asked again: not at all where somebody else is to be asked."""
-        return RETRY_MS if self._route.is_round_over else 0
+        return self._backoff.pause_ms(max(self._rounds_count, 1)) if self._route.is_round_over else 0
 
     async def rest(self) -> None:
         """Wait so long. Cancelled: nothing happens."""
         await trio.sleep(self.rest_ms / 1000)
 
     def _not_reached(self, where: tuple[str, int], _error: ClientError) -> bool:
-        self._route.failed(where)
+        self._fail(where)
         return self._route.is_round_over
+
+    def _fail(self, where: tuple[str, int] | None) -> None:
+        self._route.failed(where)
+        if self._route.is_round_over:
+            self._rounds_count += 1

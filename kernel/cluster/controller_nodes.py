@@ -171,10 +171,6 @@ class ControllerRoute:
         if address == self._at:
             self._tried.clear()
 
-    def is_leaders(self, address: tuple[str, int] | None) -> bool:
-        """Return whether the active controller is there, as far as is known."""
-        return address is not None and address == self._nodes.leader_address()
-
     def _leader_changed(self) -> None:
         address = self._nodes.leader_address()
         if address is None:

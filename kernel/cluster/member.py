@@ -24,7 +24,7 @@ from ..peers.errors import ClientError
 from ..types import id_text
 from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
-from .controller_channel import RETRY_MS, ControllerChannel
+from .controller_channel import ControllerChannel
 from .lifecycle import BrokerLifecycle, BrokerState
 from .remote_controller import RemoteController
 
@@ -52,6 +52,7 @@ SILENCE_S_MAX: Final = 3
 TAKEN_MS_MORE: Final = 2000
 """How much longer than a session a broker asks whose id is taken: one that died is forgotten by then."""
 _TELL_EVERY_S: Final = 5
+_RETRY_S: Final = 0.05
 _FINAL: Final = frozenset(
     {
         ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -233,7 +234,7 @@ class ClusterMember:
                 where = self._config.where("node.id")
                 hint = "each broker needs a node.id of its own"
                 raise ConfigError(f"another process lives as broker {request.broker_id}", where=where, hint=hint)
-            await trio.sleep(RETRY_MS / 1000)
+            await trio.sleep(_RETRY_S)
 
     def _tell_refusal(self, code: ErrorCode) -> None:
         if code is not self._told_code and code is not ErrorCode.NONE:
@@ -319,14 +320,13 @@ async def find_cluster_id(config: BrokerConfig, machine: Machine, nodes: Control
     """
     limit_ms = config.get_int("initial.broker.registration.timeout.ms")
     channel = ControllerChannel("the cluster's id", config=config, machine=machine, nodes=nodes)
-    found = ""
+    question, found = DescribeClusterRequest(endpoint_type=CONTROLLERS), ""
     with trio.move_on_after(limit_ms / 1000):
         async with trio.open_nursery() as nursery:
             await nursery.start(channel.run)
             while not found:
                 try:
-                    answer = await channel.request(DescribeClusterRequest(endpoint_type=CONTROLLERS), timeout_ms=2000)
-                    found = answer.cluster_id
+                    found = (await channel.request_of_any(question, timeout_ms=2000)).cluster_id
                 except (ClientError, KafkaError) as error:
                     log.debug("the cluster's id: %s", error)
                 if not found:

@@ -158,7 +158,7 @@ class MetadataObserver:
         end = LogEnd(self.end_offset, self._copy.last_epoch, self._high_watermark)
         wait_ms = WAIT_MS if self._high_watermark >= 0 else 0  # at first how far the controller is
         request = self._settings.fetcher.fetch(end, self.leader_epoch, wait_ms)
-        answer = read_fetch(await self._channel.request(request, timeout_ms=wait_ms + self._settings.timeout_ms))
+        answer = read_fetch(await self._channel.request_of_any(request, timeout_ms=wait_ms + self._settings.timeout_ms))
         if not self._is_leaders(answer):
             return
         if answer.snapshot is not None:
@@ -180,6 +180,7 @@ class MetadataObserver:
         asked = self._channel.asked
         is_news = self._nodes.learn(answer.leader_id, answer.leader_epoch, answer.endpoints)
         if answer.error is ErrorCode.NONE:
+            self._channel.confirm()
             return True
         if not is_news:
             self._channel.leave(asked)
@@ -212,7 +213,7 @@ class MetadataObserver:
         size_bytes, position = 1, 0
         while position < size_bytes:
             request = self._settings.fetcher.fetch_snapshot(identifier, position, self.leader_epoch)
-            response = await self._channel.request(request, timeout_ms=self._settings.timeout_ms)
+            response = await self._channel.request_of_any(request, timeout_ms=self._settings.timeout_ms)
             part = read_snapshot_part(response)
             if not self._is_leaders(part):
                 return

@@ -70,13 +70,16 @@ class Channel:
         self.is_done = trio.Event()
         self.asked = ("broker-1", 9093)
 
-    async def request(self, message: Any, *, timeout_ms: int) -> FetchResponse:
+    async def request_of_any(self, message: Any, *, timeout_ms: int) -> FetchResponse:
         partition = message.topics[0].partitions[0]
         self.fetches.append((partition.fetch_offset, partition.last_fetched_epoch))
         if len(self.fetches) > len(self._answers):
             self.is_done.set()
             await trio.sleep_forever()
         return self._answers[len(self.fetches) - 1]
+
+    def confirm(self) -> None:
+        """Nothing: there is one address."""
 
     async def rest(self) -> None:
         await trio.lowlevel.checkpoint()
