@@ -15,15 +15,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..config.roles import ControllerAddress
 from ..types import NO_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ..config.roles import ControllerAddress
+    from ..records.control import KRaftVoters
 
 NOBODY: Final = -1
 """The leader where there is none, or none is known."""
+
+
+def voter_addresses(voters: KRaftVoters, listener_name: str) -> dict[int, ControllerAddress]:
+    """Return where voters listen, by id, as the metadata log has it.
+
+    Args:
+        voters: The log's record.
+        listener_name: Of the controllers' listener by which nodes reach them: the first of `controller.listener.names`.
+            A voter without one of that name is reached by its first.
+    """
+    found = {}
+    for voter in voters.voters:
+        named = [each for each in voter.endpoints if each.name.upper() == listener_name.upper()]
+        for endpoint in (*named, *voter.endpoints)[:1]:
+            found[voter.voter_id] = ControllerAddress(endpoint.host, endpoint.port)
+    return found
 
 
 class ControllerNodes:

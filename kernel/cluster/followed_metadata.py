@@ -54,6 +54,7 @@ class FollowedMetadata:
         self._channel = ControllerChannel("metadata", config=config, machine=machine, nodes=nodes)
         settings = ObserverSettings(
             fetcher=MetadataFetcher.configured(config, cluster_id),
+            listener_name=config.get_list("controller.listener.names")[0],
             timeout_ms=config.get_int("controller.quorum.request.timeout.ms"),
             snapshots=SnapshotSettings.configured(config),
         )

@@ -44,8 +44,8 @@ def controller_nodes(config: BrokerConfig) -> ControllerNodes:
     """Return what the configuration says of the controllers."""
     from .controller_nodes import ControllerNodes
 
-    address = parse_roles(config).controller
-    return ControllerNodes(() if address is None else (address,))
+    roles = parse_roles(config)
+    return ControllerNodes(roles.bootstrap, roles.voters)
 
 
 def open_member(config: BrokerConfig, machine: Machine, engines: Mapping[str, StorageEngine]) -> ClusterMember:

@@ -17,16 +17,20 @@ from ..metadata.image import MetadataImage
 from ..metadata.image_builder import ImageBuilder
 from ..metadata.image_difference import difference
 from ..metadata.records import FormatRecord, UnknownRecordError, decode_record
-from ..records.batch import is_crc_valid, iterate_batches
+from ..records.batch import is_crc_valid, iterate_batches, read_header
+from ..records.control import KRaftVoters, read_control_records
 from ..records.reader import read_batch
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ..contracts.storage import PartitionLog
+    from ..controller.snapshots import SnapshotQuorum
     from ..machine.files import Files
     from ..machine.threads import Workers
     from ..metadata.image import MetadataDelta
+    from ..records.batch import BatchHeader
+    from ..types import Buffer
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +41,7 @@ class MetadataCopy:
     Attributes:
         bytes_since_snapshot: What was appended, or read at the start, since the newest snapshot.
         last_epoch: The leader epoch of the last batch that is here, taken or not; -1 without one.
+        voters: Who keeps the metadata, as the log names them newest; None where it does not.
     """
 
     def __init__(self, partition_log: PartitionLog, files: Files, worker: Workers) -> None:
@@ -54,6 +59,7 @@ class MetadataCopy:
         self._builder = ImageBuilder(MetadataImage())
         self.bytes_since_snapshot = 0
         self.last_epoch = -1
+        self.voters: KRaftVoters | None = None
 
     def __repr__(self) -> str:
         return f"MetadataCopy({self.end_offset}, {self._builder.build()!r})"
@@ -78,6 +84,7 @@ class MetadataCopy:
         try:
             loaded, _problem = (None, "") if self._store is None else self._store.load_newest()
             snapshot = None if loaded is None else loaded.image
+            self._take_quorum(None if loaded is None else loaded.quorum)
             self._replay(snapshot)
         except CorruptionError as error:
             log.warning("the copy of the metadata log is begun anew: %s", error)
@@ -99,6 +106,10 @@ class MetadataCopy:
         for offset, epoch, value in logged_records(self._log, start):
             self._replay_one(value, offset, epoch)
         self.last_epoch = max(self.last_epoch, self._log.latest_epoch)  # that of a control batch, which is no record
+        for batch in self._log.batches(start):
+            header = read_header(batch)
+            if header.is_control:
+                self._take_control(batch, header)
 
     def _begin_anew(self, snapshot: MetadataImage | None) -> None:
         self._begin_with(snapshot)
@@ -133,11 +144,21 @@ class MetadataCopy:
             self._log.append(batch, header.base_offset, header.last_offset, header.max_timestamp)
             self._log.write_pending()
             self.last_epoch = header.partition_leader_epoch
-            if header.is_control:  # what a quorum says of itself
+            if header.is_control:
+                self._take_control(batch, header)
                 continue
             for record in read_batch(batch, 0, header):
                 self._replay_one(bytes(record.value or b""), record.offset, header.partition_leader_epoch)
                 yield
+
+    def _take_control(self, batch: Buffer, header: BatchHeader) -> None:
+        """Read what a quorum says of itself."""
+        for record in read_control_records(batch, header):
+            if isinstance(record, KRaftVoters):
+                self.voters = record
+
+    def _take_quorum(self, quorum: SnapshotQuorum | None) -> None:
+        self.voters = None if quorum is None else quorum.voters
 
     def take(self) -> tuple[MetadataDelta, MetadataImage]:
         """Return what is new since the last call, and the image that has it."""
@@ -152,9 +173,10 @@ class MetadataCopy:
             StorageError: It is of a newer format, or the disk is full or failing.
         """
         assert self._store is not None, "only a copy on a disk takes snapshots"
-        (image, _quorum), store = await self._worker.run_sync(self._store.keep, identifier, data), self._store
+        (image, quorum), store = await self._worker.run_sync(self._store.keep, identifier, data), self._store
         await self._worker.run_sync(lambda: store.drop_old(1))  # the log has nothing of what is between them
         old = self._builder.build()
+        self._take_quorum(quorum)
         self._begin_anew(image)
         self.bytes_since_snapshot = 0
         return difference(old, image), self._builder.build()

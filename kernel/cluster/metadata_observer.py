@@ -21,7 +21,7 @@ from ..errors import CorruptionError, ErrorCode, KafkaError
 from ..machine.turnstile import Slices
 from ..metadata.image_listeners import ImageListeners
 from ..peers.errors import ClientError
-from .controller_nodes import NOBODY
+from .controller_nodes import NOBODY, voter_addresses
 from .metadata_fetches import LogEnd, read_fetch, read_snapshot_part
 
 if TYPE_CHECKING:
@@ -51,11 +51,13 @@ class ObserverSettings:
 
     Attributes:
         fetcher: Who follows.
+        listener_name: Of the listener by which controllers are reached.
         timeout_ms: How long an answer may take beyond what is waited for.
         snapshots: When the copy is written as one.
     """
 
     fetcher: MetadataFetcher
+    listener_name: str
     timeout_ms: int
     snapshots: SnapshotSettings
 
@@ -94,6 +96,7 @@ class MetadataObserver:
         self._clock = clock
         self._listeners = ImageListeners()
         self._image = copy.load()
+        self._know_voters()
         nodes.learn(NOBODY, self._image.epoch)  # who leads in an older one is no controller any more
         self._high_watermark = -1
         self._moved = trio.Event()
@@ -192,6 +195,7 @@ class MetadataObserver:
         if answer.records:
             level = self._image.metadata_version
             await slices.run(self._copy.append_in_steps(answer.records))
+            self._know_voters()
             await self._publish(*self._copy.take(), slices)
             if self._image.metadata_version < level:
                 # An older version of this broker begins with the snapshot, and finds no record of before.
@@ -199,6 +203,11 @@ class MetadataObserver:
         self._told = ""
         self._high_watermark = answer.high_watermark
         self._tell_waiters()
+
+    def _know_voters(self) -> None:
+        """Have the node know who keeps the metadata, where the log says it."""
+        if self._copy.voters is not None:
+            self._nodes.know_voters(voter_addresses(self._copy.voters, self._settings.listener_name))
 
     async def _publish(self, delta: MetadataDelta, image: MetadataImage, slices: Slices) -> None:
         self._image = image
@@ -223,6 +232,7 @@ class MetadataObserver:
             if not part.data:
                 raise CorruptionError("the controller sent an empty part of a snapshot")
         delta, image = await self._copy.take_snapshot(identifier, b"".join(parts))
+        self._know_voters()
         log.info("the metadata was taken from the controller's snapshot at offset %d", identifier.end_offset)
         await self._publish(delta, image, Slices(STEPS_PER_SLICE))
         self._tell_waiters()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import trio
 
@@ -20,7 +21,14 @@ from odradek.kernel.machine.threads import Workers
 from odradek.kernel.metadata.features import METADATA_VERSION_MAX
 from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, FormatRecord, MetadataRecord, encode_record
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.records.control import LeaderChange, build_control_batch
+from odradek.kernel.records.control import (
+    KRaftVersionRange,
+    KRaftVoter,
+    KRaftVoters,
+    LeaderChange,
+    VoterEndpoint,
+    build_control_batch,
+)
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchableTopicResponse,
@@ -36,6 +44,7 @@ FORMAT = FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID)
 CONFIG = ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="a")
 SETTINGS = ObserverSettings(
     fetcher=MetadataFetcher(replica_id=2, cluster_id=CLUSTER_ID, fetch_bytes=1000, snapshot_bytes=1000),
+    listener_name="CONTROLLER",
     timeout_ms=1000,
     snapshots=SnapshotSettings(bytes_between=1 << 20, interval_ms=0),
 )
@@ -109,6 +118,54 @@ def test_it_asks_on_from_what_it_has_in_the_epoch_of_that(tmp_path: Path) -> Non
         return channel.fetches
 
     assert trio.run(main) == [(0, 0), (1, 1), (2, 2), (3, 2)]
+
+
+def voters(*node_ids: int) -> KRaftVoters:
+    ranges = KRaftVersionRange(min_supported_version=0, max_supported_version=1)
+    return KRaftVoters(
+        voters=[
+            KRaftVoter(
+                voter_id=each,
+                voter_directory_id=UUID(int=each),
+                endpoints=[
+                    VoterEndpoint(name="OTHER", host="elsewhere", port=1),
+                    VoterEndpoint(name="CONTROLLER", host=f"controller-{each}", port=9093),
+                ],
+                k_raft_version_feature=ranges,
+            )
+            for each in node_ids
+        ]
+    )
+
+
+def test_who_keeps_the_metadata_is_known_from_the_log_also_after_a_restart(tmp_path: Path) -> None:
+    engine = MemoryEngine(make_context(tmp_path))
+    engine.start()
+    opened = engine.open_log(TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0), LogConfig())
+    worker = Workers(SystemThreads(), 1)
+    named = [
+        build_control_batch([voters(*ids)], timestamp=0, base_offset=at, partition_leader_epoch=1)
+        for at, ids in ((1, (1,)), (2, (1, 2)))
+    ]
+
+    async def main() -> None:
+        channel = Channel([answer(batch(FORMAT, 0, 1) + b"".join(map(bytes, named)), 1)])
+        as_asked: Any = channel
+        observer = MetadataObserver(
+            MetadataCopy(opened, OsFiles(), worker), as_asked, SETTINGS, nodes=first, clock=ManualClock()
+        )
+        async with trio.open_nursery() as nursery:
+            await nursery.start(observer.run)
+            await channel.is_done.wait()
+            nursery.cancel_scope.cancel()
+
+    first, second = ControllerNodes(), ControllerNodes()
+    trio.run(main)
+    never_asked: Any = Channel([])
+    MetadataObserver(MetadataCopy(opened, OsFiles(), worker), never_asked, SETTINGS, nodes=second, clock=ManualClock())
+
+    assert [*map(str, first.addresses())] == ["controller-1:9093", "controller-2:9093"]
+    assert second.addresses() == first.addresses()
 
 
 def test_what_it_has_last_may_be_what_a_quorum_says_of_itself_which_has_an_epoch_too(tmp_path: Path) -> None:

@@ -104,8 +104,7 @@ def test_the_metadata_is_followed_on_from_the_next_leader(tmp_path: Path) -> Non
             if joined.controllers[leader_id].host.process is None:
                 await joined.controllers[leader_id].live(joined.nursery)
             joined.quorum.append(ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="b"))
-            offset = len(joined.quorum.batches) - 1
-            took.append(await joined.until(lambda offset=offset: joined.member.source.image.offset == offset))
+            took.append(await joined.until(lambda: joined.member.source.image.offset == len(joined.quorum.batches) - 1))
         return took
 
     assert max(beside_controllers(main, tmp_path)) <= 60
