@@ -6,5 +6,8 @@ log is `controller/local_log.py`.
 
 | module | what it holds |
 | --- | --- |
+| `opening` | Shell: a controller's replica is opened: what its directory says, under an election that votes |
+| `quorum_log` | Shell: the replica: what leads, what follows, what both and requests ask of it |
+| `log_epochs` | Shell: where epochs end in a log that begins behind a snapshot; who went another way |
 | `voter_history` | Pure core: who votes, as the newest snapshot and the log behind it name them |
 """

@@ -5,5 +5,7 @@
                                               v
                                            replicas ──> elections ──> isr_reports ──> AlterPartition ──> the controller
 
+Where replicas elect their leader among themselves, `election_service` runs one replica's election: the metadata log's.
+
 It stands above the partitions and below whoever answers requests; a single broker has none of its tasks.
 """
