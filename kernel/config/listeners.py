@@ -114,6 +114,30 @@ def parse_controller_listeners(config: BrokerConfig) -> list[Listener]:
     ]
 
 
+def controller_endpoints(config: BrokerConfig, machine: str = "") -> list[tuple[str, str, int]]:
+    """Return name, host and port under which other nodes find this node's controller; the first is the one they use.
+
+    Where `advertised.listeners` says nothing of one: the first is where the quorum's keys say that this node is, others
+    are where they listen.
+
+    Args:
+        config: The node's.
+        machine: Its machine's name, for a listener that is bound to every address.
+    """
+    roles = parse_roles(config)
+    named = roles.controller if len(roles.controllers) == 1 else roles.voters.get(config.node_id)
+    advertised = {each.name: each for each in _endpoints(config, "advertised.listeners")}
+    found = []
+    for position, listener in enumerate(parse_controller_listeners(config)):
+        told = advertised.get(listener.name)
+        if told is None and named is not None and position == 0:
+            found.append((listener.name, named.host, named.port))
+        else:
+            host, port = (listener.host, listener.port) if told is None else (told.host, told.port)
+            found.append((listener.name, machine if host in {"", *META_ADDRESSES} else host, port))
+    return found
+
+
 def controller_protocol(config: BrokerConfig, name: str) -> str:
     """Return how a listener of the controller is secured: in the clear where nothing is said, as in Kafka.
 

@@ -13,9 +13,11 @@
 | `own_leaders` | Shell: what this node's own broker leads is handed over before it ends |
 | `placement`, `replica_assignment`, `rules` | Pure core: planners, collaborators |
 | `broker_requests`, `broker_sessions` | Pure core: registrations and heartbeats of brokers; who is heard of |
+| `controllers` | Pure core: registrations of controllers |
 | `metadata_keeping`, `lone_controller` | how a node has the metadata; the one that keeps its log |
 | `opening` | Shell: the metadata log is opened: in which storage, under which election |
 | `serving`, `metadata_feed` | Shell: what serves other nodes: what is committed, for who follows it |
+| `lone_voter` | Pure core: what the only voter of a quorum answers to messages of quorums |
 | `session_watch`, `dead_brokers` | Shell: who is silent, or known to be dead, is fenced |
 | `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
 | `snapshot_upkeep` | Shell: snapshots are written when they are due, and the log gives up what they stand for |

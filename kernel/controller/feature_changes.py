@@ -1,6 +1,6 @@
 """Pure core: UpdateFeatures: one update that cannot be done refuses all of them.
 
-A level is finalized when the controller and every registered broker support it: what follows in the metadata log is
+A level is finalized when every registered controller and broker supports it: what follows in the metadata log is
 written for it (`records.WRITTEN_VERSIONS`). A level of `metadata.version` is lowered where the metadata as it is can be
 stated in the older versions; the metadata log then writes a snapshot in them, so that an older broker reads nothing
 that it does not know. Apache Kafka refuses each step down over a level that came with a record; here what counts is
@@ -125,15 +125,19 @@ def _check_kind(updates: _Updates, update: FeatureUpdateKey, current: int) -> No
 
 
 def _check_supported(updates: _Updates, name: str, level: int) -> None:
-    """Check that the controller and all brokers support a level; a fenced one too, as it is to come back."""
+    """Check that all controllers and brokers support a level; a fenced one too, as it is to come back."""
     known = updates.supported.get(name)
     local = f"Local controller {updates.node_id}"
     if known is None:
         raise _invalid(name, level, f"{local} does not support this feature.")
     problem = why_not_supported(local, (known.level_min, known.level_max), level)
-    for broker_id, broker in sorted(updates.image.brokers.items()):
+    others = [
+        *((f"Broker {broker_id}", broker.features) for broker_id, broker in sorted(updates.image.brokers.items())),
+        *((f"Controller {node_id}", known.features) for node_id, known in sorted(updates.image.controllers.items())),
+    ]
+    for who, features in others:
         if not problem:
-            problem = why_not_supported(f"Broker {broker_id}", broker.features.get(name, NOT_SUPPORTED), level)
+            problem = why_not_supported(who, features.get(name, NOT_SUPPORTED), level)
     if problem:
         raise _invalid(name, level, problem)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from .broker_requests import broker_heartbeat, broker_registration
 from .brokers import allocate_producer_ids, unregister_broker
 from .config_changes import alter_configs, incremental_alter_configs
+from .controllers import controller_registration
 from .directory_changes import assign_replicas_to_dirs
 from .feature_changes import update_features
 from .isr_changes import alter_partition
@@ -46,6 +47,7 @@ OPERATIONS: Final[Mapping[int, Decide]] = {
     63: broker_heartbeat,
     64: unregister_broker,
     67: allocate_producer_ids,
+    70: controller_registration,
     73: assign_replicas_to_dirs,
 }
 """By API key."""

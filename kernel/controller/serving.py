@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..config.listeners import controller_endpoints
 from .dead_brokers import DeadBrokers
 from .leader_balance import LeaderBalance
 from .metadata_feed import MetadataFeed
@@ -48,7 +49,8 @@ class ControllerServing:
         """
         clock, sessions = machine.clock, rules.sessions
         self._metadata, self._rules = metadata, rules
-        self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=sessions, clock=clock)
+        listeners = controller_endpoints(rules.config, machine.network.host_name())
+        self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=sessions, clock=clock, listeners=listeners)
         self.watch = SessionWatch(metadata, sessions, node_id=rules.node_id, clock=clock)
         self.dead = DeadBrokers(metadata, sessions, rules.config, machine.network)
         self.own_directories = OwnDirectories(metadata, node_id=rules.node_id, failed=failed_directories)

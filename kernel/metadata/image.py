@@ -98,6 +98,23 @@ class BrokerImage:
 
 
 @frozen
+class ControllerImage:
+    """A registered controller.
+
+    Attributes:
+        controller_id: Its `node.id`.
+        incarnation_id: Of the process that registered.
+        listeners: By name, with advertised addresses; controllers find each other by the first.
+        features: What it supports: name to (lowest, highest) level.
+    """
+
+    controller_id: int
+    incarnation_id: UUID
+    listeners: Mapping[str, BrokerEndpoint]
+    features: Mapping[str, tuple[int, int]]
+
+
+@frozen
 class TopicImage:
     """A topic. Partitions are numbered without gaps, so the index into both tuples is the partition's number.
 
@@ -125,6 +142,7 @@ class MetadataImage:
     Attributes:
         cluster_id: The cluster's id, empty before the first record.
         brokers: Registered brokers by id.
+        controllers: Registered controllers by id; none where there is only one.
         topics_by_name: Topics.
         topics_by_id: The same topics.
         configs: (resource type, name) to what is set on it; no entry when nothing is.
@@ -138,6 +156,7 @@ class MetadataImage:
 
     cluster_id: str = ""
     brokers: Mapping[int, BrokerImage] = attrs.field(factory=dict)
+    controllers: Mapping[int, ControllerImage] = attrs.field(factory=dict)
     topics_by_name: Mapping[str, TopicImage] = attrs.field(factory=dict)
     topics_by_id: Mapping[UUID, TopicImage] = attrs.field(factory=dict)
     configs: Mapping[tuple[int, str], Mapping[str, str]] = attrs.field(factory=dict)

@@ -15,10 +15,11 @@ import attrs
 from ..classes import define
 from ..contracts.election import PartitionState
 from ..errors import CorruptionError
-from .image import BrokerEndpoint, BrokerImage, MetadataDelta, MetadataImage, ResourceType, TopicImage
+from .image import BrokerEndpoint, BrokerImage, ControllerImage, MetadataDelta, MetadataImage, ResourceType, TopicImage
 from .records import (
     BrokerRecord,
     ConfigRecord,
+    ControllerRecord,
     FeatureRecord,
     FormatRecord,
     NoOpRecord,
@@ -31,10 +32,10 @@ from .records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from uuid import UUID
 
-    from .records import MetadataRecord
+    from .records import MetadataRecord, RegisteredListener, SupportedFeature
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -100,6 +101,7 @@ class ImageBuilder:
         self._is_dirty = False
         self._scalars: dict[str, Any] = {}
         self._brokers = _Shared(image.brokers)
+        self._controllers = _Shared(image.controllers)
         self._topics_by_name = _Shared(image.topics_by_name)
         self._topics_by_id = _Shared(image.topics_by_id)
         self._configs = _Shared(image.configs)
@@ -134,6 +136,7 @@ class ImageBuilder:
         self._image = attrs.evolve(
             self._image,
             brokers=self._brokers.freeze(),
+            controllers=self._controllers.freeze(),
             topics_by_name=self._topics_by_name.freeze(),
             topics_by_id=self._topics_by_id.freeze(),
             configs=self._configs.freeze(),
@@ -162,20 +165,21 @@ class ImageBuilder:
         self._scalars["cluster_id"] = record.cluster_id
 
     def _replay_broker(self, record: BrokerRecord) -> None:
-        listeners = {
-            item.name: BrokerEndpoint(item.name, item.host, item.port, item.security_protocol)
-            for item in record.listeners
-        }
         self._brokers.write()[record.broker_id] = BrokerImage(
             record.broker_id,
             record.broker_epoch,
             record.incarnation_id,
-            listeners,
+            _endpoints(record.listeners),
             record.rack,
             tuple(record.log_dirs),
             record.is_fenced,
             record.in_controlled_shutdown,
-            {item.name: (item.level_min, item.level_max) for item in record.features},
+            _levels(record.features),
+        )
+
+    def _replay_controller(self, record: ControllerRecord) -> None:
+        self._controllers.write()[record.controller_id] = ControllerImage(
+            record.controller_id, record.incarnation_id, _endpoints(record.listeners), _levels(record.features)
         )
 
     def _replay_remove_broker(self, record: RemoveBrokerRecord) -> None:
@@ -279,4 +283,13 @@ class ImageBuilder:
         ProducerIdsRecord: _replay_producer_ids,
         SnapshotEndRecord: _replay_nothing,
         NoOpRecord: _replay_nothing,
+        ControllerRecord: _replay_controller,
     }
+
+
+def _endpoints(listeners: Iterable[RegisteredListener]) -> dict[str, BrokerEndpoint]:
+    return {item.name: BrokerEndpoint(item.name, item.host, item.port, item.security_protocol) for item in listeners}
+
+
+def _levels(features: Iterable[SupportedFeature]) -> dict[str, tuple[int, int]]:
+    return {item.name: (item.level_min, item.level_max) for item in features}

@@ -8,6 +8,7 @@ from .image import UNASSIGNED_DIRECTORY
 from .records import (
     BrokerRecord,
     ConfigRecord,
+    ControllerRecord,
     FeatureRecord,
     FormatRecord,
     PartitionRecord,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from ..contracts.election import PartitionState
-    from .image import BrokerImage, MetadataImage, TopicImage
+    from .image import BrokerEndpoint, BrokerImage, ControllerImage, MetadataImage, TopicImage
     from .records import MetadataRecord
 
 
@@ -32,19 +33,36 @@ def broker_record(broker: BrokerImage) -> BrokerRecord:
         broker_id=broker.broker_id,
         broker_epoch=broker.broker_epoch,
         incarnation_id=broker.incarnation_id,
-        listeners=[
-            RegisteredListener(name=item.name, host=item.host, port=item.port, security_protocol=item.security_protocol)
-            for item in broker.listeners.values()
-        ],
+        listeners=_listeners(broker.listeners),
         rack=broker.rack,
         log_dirs=list(broker.log_dirs),
         is_fenced=broker.is_fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
-        features=[
-            SupportedFeature(name=name, level_min=lowest, level_max=highest)
-            for name, (lowest, highest) in broker.features.items()
-        ],
+        features=_features(broker.features),
     )
+
+
+def controller_record(controller: ControllerImage) -> ControllerRecord:
+    """Return the record that states this controller."""
+    return ControllerRecord(
+        controller_id=controller.controller_id,
+        incarnation_id=controller.incarnation_id,
+        listeners=_listeners(controller.listeners),
+        features=_features(controller.features),
+    )
+
+
+def _listeners(listeners: Mapping[str, BrokerEndpoint]) -> list[RegisteredListener]:
+    return [
+        RegisteredListener(name=item.name, host=item.host, port=item.port, security_protocol=item.security_protocol)
+        for item in listeners.values()
+    ]
+
+
+def _features(features: Mapping[str, tuple[int, int]]) -> list[SupportedFeature]:
+    return [
+        SupportedFeature(name=name, level_min=lowest, level_max=highest) for name, (lowest, highest) in features.items()
+    ]
 
 
 def partition_record(
@@ -100,6 +118,8 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
         yield FeatureRecord(name=name, level=0)
     for broker_id in sorted(image.brokers):
         yield broker_record(image.brokers[broker_id])
+    for controller_id in sorted(image.controllers):
+        yield controller_record(image.controllers[controller_id])
     for _, topic in sorted(image.topics_by_name.items()):
         yield topic_record(topic)
         for index, state in enumerate(topic.partitions):

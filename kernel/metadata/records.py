@@ -145,6 +145,15 @@ class NoOpRecord(Message, key=11, versions="0", flexible="0+"):
     """Nothing: written where only the position in the log matters."""
 
 
+class ControllerRecord(Message, key=12, versions="0", flexible="0+"):
+    """A controller is registered like this; replaces what was known of it. One controller of its own writes none."""
+
+    controller_id: int = f.int32()
+    incarnation_id: UUID = f.uuid()
+    listeners: list[RegisteredListener] = f.array(RegisteredListener)
+    features: list[SupportedFeature] = f.array(SupportedFeature)
+
+
 MetadataRecord: TypeAlias = (
     FormatRecord
     | BrokerRecord
@@ -157,6 +166,7 @@ MetadataRecord: TypeAlias = (
     | ProducerIdsRecord
     | SnapshotEndRecord
     | NoOpRecord
+    | ControllerRecord
 )
 
 RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
@@ -173,6 +183,7 @@ RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
         ProducerIdsRecord,
         SnapshotEndRecord,
         NoOpRecord,
+        ControllerRecord,
     )
 }
 """Type number to class; numbers are never given twice."""

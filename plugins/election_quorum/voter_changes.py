@@ -101,8 +101,7 @@ def decide(request: VoterChange, situation: Situation) -> KRaftVoters | Refusal:
     if replica.broker_id < 0 or replica.directory_id == ZERO_ID:
         return Refusal(ErrorCode.INVALID_REQUEST, f"{_VERBS[type(request)]} voter request didn't include a valid voter")
     if voters.record is None:
-        what = f"Cluster doesn't support {_GERUNDS[type(request)]} voter because the kraft.version feature is 0"
-        return Refusal(ErrorCode.UNSUPPORTED_VERSION, what)
+        return _fixed(request, replica, voters)
     if not situation.has_committed:
         return Refusal(ErrorCode.REQUEST_TIMED_OUT, "the leader has committed nothing in its epoch yet")
     if situation.is_changing:
@@ -120,6 +119,14 @@ def decide(request: VoterChange, situation: Situation) -> KRaftVoters | Refusal:
     if not supported.min_supported_version <= KRAFT_VERSION_MAX <= supported.max_supported_version:
         return Refusal(ErrorCode.INVALID_REQUEST, f"{replica} does not know kraft.version {KRAFT_VERSION_MAX}")
     return with_voter(voters.record, _entry(request, supported))
+
+
+def _fixed(request: VoterChange, replica: ReplicaKey, voters: Voters) -> Refusal:
+    """Return why voters are not changed whom no record names."""
+    if isinstance(request, UpdateRaftVoterRequest) and voters.find(replica.broker_id) is None:
+        return Refusal(ErrorCode.VOTER_NOT_FOUND, f"{replica} is none of the voters {voters}")
+    what = f"Cluster doesn't support {_GERUNDS[type(request)]} voter because the kraft.version feature is 0"
+    return Refusal(ErrorCode.UNSUPPORTED_VERSION, what)
 
 
 def _with_new(

@@ -26,6 +26,8 @@ from odradek.kernel.wire.messages.api_20_delete_topics import (
 from odradek.kernel.wire.messages.api_58_envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.kernel.wire.messages.data_principal import DefaultPrincipalData
 
+from .controller_feed import ControllerFeed
+
 ANYBODY = b"\0\0" + wire.encode_bytes(DefaultPrincipalData(type="User", name="ANONYMOUS"), 0)
 VERSION = 6
 CORRELATION_ID = 7
@@ -66,7 +68,7 @@ def enveloped(message: Message) -> EnvelopeRequest:
 def asked(deleter: Deleter, names: list[str]) -> tuple[list[tuple[str | None, int]], int]:
     """Have topics deleted through an envelope; return names and codes, and how often others came in between."""
     route = Route(wire.APIS[20], deleter, "", lambda: 0.0)
-    handler = EnvelopeHandler(routes={20: route})
+    handler = EnvelopeHandler(routes={20: route}, feed=ControllerFeed)
     request = enveloped(DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names]))
     turns = 0
 
@@ -115,6 +117,22 @@ def test_a_refusal_is_the_answer_in_the_envelope(names: list[str]) -> None:
     answered, _ = asked(Deleter(), names)
 
     assert answered == [(name, ErrorCode.INVALID_REQUEST) for name in names]
+
+
+@pytest.mark.parametrize("leads", [False, True], ids=["when it comes", "while it is asked"])
+def test_who_is_no_controller_any_more_refuses_the_envelope_so_that_its_sender_finds_who_is(leads: bool) -> None:
+    class Deposed(Deleter):
+        async def handle_async(self, request: DeleteTopicsRequest, context: Any) -> Any:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+    route = Route(wire.APIS[20], Deposed(), "", lambda: 0.0)
+    handler = EnvelopeHandler(routes={20: route}, feed=lambda: ControllerFeed(is_leader=leads))
+    request = enveloped(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")]))
+    context: Any = SimpleNamespace(connection=None, api_version=0)
+    with pytest.raises(KafkaError) as refusal:
+        trio.run(handler.handle_async, request, context)
+
+    assert refusal.value.code is ErrorCode.NOT_CONTROLLER
 
 
 class OlderController:

@@ -45,7 +45,9 @@ from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocatePr
 from odradek.kernel.wire.messages.api_70_controller_registration import ControllerRegistrationRequest
 from odradek.kernel.wire.messages.api_73_assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest
+from odradek.kernel.wire.messages.api_80_add_raft_voter import Listener as VoterListener
 from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest
+from odradek.kernel.wire.messages.api_82_update_raft_voter import Listener as UpdatedListener
 from odradek.kernel.wire.messages.api_82_update_raft_voter import UpdateRaftVoterRequest
 from odradek.kernel.wire.messages.data_principal import DefaultPrincipalData
 from odradek.lab.simulator.cluster import CONTROLLER_PORT, Cluster
@@ -190,9 +192,21 @@ def questions(cluster: Cluster) -> dict[str, Message]:
         ),
         "controller: another": ControllerRegistrationRequest(controller_id=7, incarnation_id=OTHER_ID),
         "voter: none": AddRaftVoterRequest(voter_id=-1, voter_directory_id=OTHER_ID, cluster_id=None),
-        "voter: added": AddRaftVoterRequest(voter_id=7, voter_directory_id=OTHER_ID, cluster_id=None),
+        "voter: nowhere": AddRaftVoterRequest(voter_id=7, voter_directory_id=OTHER_ID, cluster_id=None),
+        "voter: added": AddRaftVoterRequest(
+            voter_id=7,
+            voter_directory_id=OTHER_ID,
+            cluster_id=None,
+            listeners=[VoterListener(name="CONTROLLER", host="127.0.0.1", port=1)],
+        ),
         "voter: removed": RemoveRaftVoterRequest(voter_id=7, voter_directory_id=OTHER_ID, cluster_id=None),
-        "voter: updated": UpdateRaftVoterRequest(voter_id=7, voter_directory_id=OTHER_ID, cluster_id=None),
+        "voter: updated": UpdateRaftVoterRequest(
+            voter_id=7,
+            voter_directory_id=OTHER_ID,
+            cluster_id=None,
+            current_leader_epoch=1,
+            listeners=[UpdatedListener(name="CONTROLLER", host="127.0.0.1", port=1)],
+        ),
         "controllers": DescribeClusterRequest(endpoint_type=2),
         "brokers": DescribeClusterRequest(endpoint_type=1),
         "neither": DescribeClusterRequest(endpoint_type=7),
@@ -221,9 +235,10 @@ def questions(cluster: Cluster) -> dict[str, Message]:
         ("vote: another cluster", ErrorCode.INCONSISTENT_CLUSTER_ID),
         ("controller: another", ErrorCode.INVALID_REGISTRATION),
         ("voter: none", ErrorCode.INVALID_REQUEST),
+        ("voter: nowhere", ErrorCode.INVALID_REQUEST),
         ("voter: added", ErrorCode.UNSUPPORTED_VERSION),
         ("voter: removed", ErrorCode.UNSUPPORTED_VERSION),
-        ("voter: updated", ErrorCode.UNSUPPORTED_VERSION),
+        ("voter: updated", ErrorCode.VOTER_NOT_FOUND),
         ("brokers", ErrorCode.MISMATCHED_ENDPOINT_TYPE),
         ("neither", ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
     ],

@@ -1,6 +1,7 @@
-"""Shell: what brokers ask the controller for themselves: each API goes to the controller as it came.
+"""Shell: what brokers and controllers ask the controller for themselves: each API goes to the controller as it came.
 
-*Source:* KIP-631 (registration, heartbeats), KIP-497 (AlterPartition), KIP-730 (producer ids), KIP-858 (directories).
+*Source:* KIP-631 (registration, heartbeats), KIP-919 (controllers), KIP-497 (AlterPartition), KIP-730 (producer ids),
+KIP-858 (directories).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from ...wire.messages.api_56_alter_partition import AlterPartitionResponse
 from ...wire.messages.api_62_broker_registration import BrokerRegistrationResponse
 from ...wire.messages.api_63_broker_heartbeat import BrokerHeartbeatResponse
 from ...wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsResponse
+from ...wire.messages.api_70_controller_registration import ControllerRegistrationResponse
 from ...wire.messages.api_73_assign_replicas_to_dirs import AssignReplicasToDirsResponse
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ ANSWERS: Final[Mapping[int, type[Any]]] = {
     REGISTRATION: BrokerRegistrationResponse,
     HEARTBEAT: BrokerHeartbeatResponse,
     67: AllocateProducerIdsResponse,
+    70: ControllerRegistrationResponse,
     73: AssignReplicasToDirsResponse,
 }
 """By API key, what tells that a request is refused as a whole, by its `error_code`."""

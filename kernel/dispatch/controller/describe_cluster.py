@@ -15,26 +15,18 @@ if TYPE_CHECKING:
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
-    from ...metadata.image import MetadataImage
+    from ...metadata.feed_view import MetadataFeedView
     from ...wire.messages.api_60_describe_cluster import DescribeClusterRequest
 
 
 class DescribeControllersHandler:
-    """Answers DescribeCluster with the one controller there is."""
+    """Answers DescribeCluster with the controllers: those that are registered, and the voters that are known."""
 
     api_key = 60
 
-    def __init__(self, *, node_id: int, host: str, port: int, image: Callable[[], MetadataImage]) -> None:
-        """Make the handler.
-
-        Args:
-            node_id: The controller's.
-            host: Where other nodes find it.
-            port: The same.
-            image: Returns the current metadata.
-        """
-        self._controller = DescribeClusterBroker(broker_id=node_id, host=host, port=port)
-        self._image = image
+    def __init__(self, *, feed: Callable[[], MetadataFeedView]) -> None:
+        """Make the handler; `feed` returns the node's metadata log."""
+        self._feed = feed
 
     def handle(self, request: DescribeClusterRequest, context: RequestContext) -> Answer:
         """Answer at once.
@@ -43,11 +35,18 @@ class DescribeControllersHandler:
             KafkaError: Brokers are asked for, which their own listeners tell.
         """
         check_endpoint_type(request, CONTROLLERS)
+        feed = self._feed()
+        known = sorted({*feed.image.controllers, *feed.listeners})
+        found = ((node_id, feed.endpoint(node_id)) for node_id in known)
         return DescribeClusterResponse(
             endpoint_type=CONTROLLERS,
-            cluster_id=self._image().cluster_id,
-            controller_id=self._controller.broker_id,
-            brokers=[self._controller],
+            cluster_id=feed.cluster_id,
+            controller_id=feed.leader_id,
+            brokers=[
+                DescribeClusterBroker(broker_id=node_id, host=address[0], port=address[1])
+                for node_id, address in found
+                if address is not None
+            ],
         )
 
     def error_response(

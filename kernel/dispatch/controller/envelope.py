@@ -25,15 +25,16 @@ from ...wire.messages.data_principal import DefaultPrincipalData
 from ..long_requests import LONG_REQUESTS_MAX, GaveUpError, answer_in_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ...contracts.api_handler import Answer, ConnectionInfo, RequestContext
     from ...contracts.pieces import ListPieces
+    from ...metadata.feed_view import MetadataFeedView
     from ...wire.headers import RequestHeader
     from ...wire.messages.api_58_envelope import EnvelopeRequest
     from ..routes import Route
 
-FORWARDABLE: Final = frozenset({19, 20, 29, 30, 31, 33, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 51, 55, 57, 64})
+FORWARDABLE: Final = frozenset({19, 20, 29, 30, 31, 33, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81})
 """The APIs that an envelope may hold: what clients ask any broker and the controller answers."""
 
 _SIZE_BYTES: Final = 4
@@ -60,17 +61,21 @@ class EnvelopeHandler:
 
     api_key = 58
 
-    def __init__(self, *, routes: Mapping[int, Route]) -> None:
-        """Make the handler; `routes` are those of the controller's listener."""
+    def __init__(self, *, routes: Mapping[int, Route], feed: Callable[[], MetadataFeedView]) -> None:
+        """Make the handler; `routes` are those of the controller's listener, `feed` returns the node's metadata log."""
         self._routes = routes
+        self._feed = feed
         self._limiter = trio.Semaphore(LONG_REQUESTS_MAX)
 
     async def handle_async(self, request: EnvelopeRequest, context: RequestContext) -> Answer:
         """Answer what the controller answers to the inner request. Cancelled: the node is stopping.
 
         Raises:
-            KafkaError: INVALID_REQUEST: there is no request in it that may be sent on; UNSUPPORTED_VERSION.
+            KafkaError: INVALID_REQUEST: there is no request in it that may be sent on; UNSUPPORTED_VERSION;
+                NOT_CONTROLLER: another node is, by now: whoever sent it on finds that one, and its client does not see.
         """
+        if not self._feed().is_leader:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
         _check_principal(request.request_principal)
         data = memoryview(request.request_data)
         try:
@@ -128,6 +133,8 @@ async def _opened(data: memoryview, position: int, inner: Any) -> EnvelopeRespon
     try:
         answer = await (_answer_in_pieces(body, inner) if is_long else _answer(body, inner))
     except KafkaError as error:
+        if error.code is ErrorCode.NOT_CONTROLLER:  # it has ceased to be while this was asked: see `handle_async`
+            raise
         answer = route.handler.error_response(body, inner, error.code, error.detail)
     parts = await run_in_slices(route.encode_in_steps(inner, answer))
     return EnvelopeResponse(response_data=b"".join(parts)[_SIZE_BYTES:])

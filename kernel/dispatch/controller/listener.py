@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...config.listeners import parse_controller_listeners
-from ...config.roles import parse_roles
 from ...metadata.features import supported_ranges
 from ..handlers.api_18_api_versions import ApiVersionsHandler
 from ..listener_routers import ListenerRouters
 from ..router import Router
 from .broker_connections import BrokerConnections
-from .handlers import controller_handlers
+from .handlers import controller_handlers, shared_of_clients
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ...config.broker import BrokerConfig
+    from ...contracts.api_handler import ApiHandler, AsyncApiHandler
     from ...metadata.controller_calls import ControllerCalls
     from ...metadata.feed_view import MetadataFeedView
     from ...metadata.image import MetadataImage
@@ -40,6 +40,7 @@ class ControllerListener:
         feed: Callable[[], MetadataFeedView],
         image: Callable[[], MetadataImage],
         on_broker_gone: Callable[[int, int], None],
+        shared: Iterable[ApiHandler | AsyncApiHandler] | None = None,
     ) -> None:
         """Make the router and its handlers.
 
@@ -47,28 +48,26 @@ class ControllerListener:
             config: Says where the controller listens.
             clients: The router of clients' listeners.
             timer: A monotonic clock in seconds, for latencies.
-            calls: Bring what is asked to the controller.
-            feed: Returns what is committed of the metadata log; asked at each request.
+            calls: Bring what is asked to the controller of this node.
+            feed: Returns the node's metadata log; asked at each request.
             image: Returns the current metadata.
             on_broker_gone: Told id and epoch of a broker whose connection has ended.
+            shared: The handlers of what is asked of clients' listeners, too: `handlers.shared_of_several`. None takes
+                theirs, where this node has the only controller.
         """
-        address = parse_roles(config).controller
-        assert address is not None, "a controller that is served has an address"
         connections = BrokerConnections(on_broker_gone)
+        names = [listener.name for listener in parse_controller_listeners(config)]
         self.router = Router(timer=timer, turn_enders=(), on_connection_closed=connections.closed)
         for handler in controller_handlers(
-            clients=clients.routes,
+            shared=shared_of_clients(clients.routes) if shared is None else shared,
             routes=self.router.routes,
             calls=calls,
             feed=feed,
-            node_id=config.node_id,
-            address=address,
-            image=image,
+            listener=names[0],
             connections=connections,
         ):
             self.router.add(handler)
         self.router.add(
             ApiVersionsHandler(routes=self.router.routes, image=image, supported_features=supported_ranges(config))
         )
-        names = [listener.name for listener in parse_controller_listeners(config)]
         self.receiver = ListenerRouters(clients, self.router, names)

@@ -127,8 +127,9 @@ def test_another_topic_is_refused_as_a_whole_and_described_as_unknown() -> None:
             None,
         ),
         (UpdateRaftVoterRequest(current_leader_epoch=2, voter_id=9, voter_directory_id=NINE), 75, None),
+        (UpdateRaftVoterRequest(current_leader_epoch=1, voter_id=9, voter_directory_id=NINE), 127, None),
     ],
-    ids=["fixed", "no directory", "epoch before", "epoch to come"],
+    ids=["fixed", "no directory", "epoch before", "epoch to come", "no voter"],
 )
 def test_changes_of_voters_are_refused_in_kafkas_words(request_: Message, code: int, message: str | None) -> None:
     response = answer_of(only_voter(), request_)
