@@ -10,4 +10,5 @@ log is `controller/local_log.py`.
 | `quorum_log` | Shell: the replica: what leads, what follows, what both and requests ask of it |
 | `log_epochs` | Shell: where epochs end in a log that begins behind a snapshot; who went another way |
 | `voter_history` | Pure core: who votes, as the newest snapshot and the log behind it name them |
+| `founding` | Pure core: how voters whose directories are empty found a cluster, once |
 """
