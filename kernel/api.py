@@ -24,6 +24,7 @@ import pluggy
 
 from .classes import define, frozen
 from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
+from .config.meta_properties import META_PROPERTIES, MetaProperties, decode_meta_properties, encode_meta_properties
 from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from .contracts.api_handler import (
     AS_TASK,
@@ -249,6 +250,7 @@ __all__ = [
     "LOG_OVERHEAD",
     "MAGIC",
     "MAGIC_POSITION",
+    "META_PROPERTIES",
     "NEVER_DUE",
     "NOTHING_TO_CLEAN",
     "NO_EPOCH",
@@ -352,6 +354,7 @@ __all__ = [
     "MarkerWriter",
     "MemberAssignment",
     "Message",
+    "MetaProperties",
     "MetadataChange",
     "MetadataChanged",
     "Metric",
@@ -439,10 +442,12 @@ __all__ = [
     "compile_pattern",
     "coordinator_partition",
     "decode",
+    "decode_meta_properties",
     "define",
     "disk_error",
     "do_now",
     "encode_bytes",
+    "encode_meta_properties",
     "fields",
     "fills_a_file",
     "frozen",

@@ -12,6 +12,7 @@
 | `checks`, `tier_checks` | what keys must fulfil together |
 | `roles` | broker, controller or both; where the controller is |
 | `durations` | `30m` and the like, as people write them |
+| `meta_properties` | `meta.properties`, in which a directory says whose it is |
 | `listeners` | `listeners`, `advertised.listeners` and the security protocol map as endpoints |
 | `describe`, `alter` | what DescribeConfigs, AlterConfigs and IncrementalAlterConfigs need |
 | `client_metrics`, `thread_pools` | what Kafka asks of changes to these, beyond each value |

@@ -11,4 +11,7 @@ log is `controller/local_log.py`.
 | `log_epochs` | Shell: where epochs end in a log that begins behind a snapshot; who went another way |
 | `voter_history` | Pure core: who votes, as the newest snapshot and the log behind it name them |
 | `founding` | Pure core: how voters whose directories are empty found a cluster, once |
+| `founding_messages` | Pure core: what they say to each other meanwhile |
+| `founding_directory` | Shell: what the directories say of that, and the founding that is kept until all have it |
+| `founding_shell`, `founding_handlers` | Shell: the rounds in which they ask, and what they answer meanwhile |
 """

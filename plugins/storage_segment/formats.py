@@ -1,7 +1,7 @@
 """Pure core: the layout of Kafka's files around a log: names, index entries, checkpoints, small property files.
 
     log.dirs entry/
-      meta.properties  .lock  .kafka_cleanshutdown
+      .lock  .kafka_cleanshutdown
       recovery-point-offset-checkpoint  log-start-offset-checkpoint  replication-offset-checkpoint
       cleaner-offset-checkpoint
       <topic>-<partition>/                                        a log
@@ -25,7 +25,7 @@ import uuid
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.kernel.api import ZERO_ID, CorruptionError, TopicPartition, id_text, parse_id
+from odradek.kernel.api import CorruptionError, TopicPartition, id_text, parse_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -42,7 +42,6 @@ DELETE_DIRECTORY: Final = "-delete"
 FUTURE_DIRECTORY: Final = "-future"
 STRAY_DIRECTORY: Final = "-stray"
 
-META_PROPERTIES: Final = "meta.properties"
 LOCK: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -182,44 +181,6 @@ def decode_partition_metadata(data: bytes) -> uuid.UUID:
         return parse_id(fields["topic_id"])
     except (ValueError, KeyError) as exc:
         raise CorruptionError(f"not a partition.metadata: {exc!r}") from exc
-
-
-class MetaProperties(NamedTuple):
-    """A log directory's identity; empty texts and -1 for what the file does not say."""
-
-    cluster_id: str
-    node_id: int
-    directory_id: uuid.UUID
-
-
-def encode_meta_properties(meta: MetaProperties) -> bytes:
-    """Return a `meta.properties` of version 1."""
-    return (
-        f"#\nnode.id={meta.node_id}\ndirectory.id={id_text(meta.directory_id)}\nversion=1\n"
-        f"cluster.id={meta.cluster_id}\n"
-    ).encode()
-
-
-def decode_meta_properties(data: bytes) -> MetaProperties:
-    """Read a `meta.properties`, of version 0 (`broker.id`) or 1.
-
-    Raises:
-        CorruptionError: It is no such file.
-    """
-    try:
-        lines = [line.strip() for line in data.decode().splitlines()]
-        parts = (line.partition("=") for line in lines if line and line[0] not in "#!")
-        fields = {key: value for key, _, value in parts}
-        version = fields.get("version")
-        if version is None:
-            raise CorruptionError("not a meta.properties: it has no version")
-        if version not in ("0", "1"):
-            raise CorruptionError(f"meta.properties version {version!r} is not known")
-        directory_id = parse_id(fields["directory.id"]) if "directory.id" in fields else ZERO_ID
-        node_id = int(fields.get("node.id", fields.get("broker.id", "-1")))
-    except ValueError as exc:
-        raise CorruptionError(f"not a meta.properties: {exc}") from exc
-    return MetaProperties(fields.get("cluster.id", ""), node_id, directory_id)
 
 
 def encode_clean_shutdown(broker_epoch: int) -> bytes:

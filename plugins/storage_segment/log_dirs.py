@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from odradek.kernel.api import ZERO_ID, StorageError, disk_error, id_text
+from odradek.kernel.api import ZERO_ID, MetaProperties, StorageError, disk_error, id_text
 
-from .formats import STRAY_DIRECTORY, MetaProperties, marked_directory_name
+from .formats import STRAY_DIRECTORY, marked_directory_name
 from .log_dir import LogDir, common_identity
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
+from odradek.kernel.api import META_PROPERTIES, decode_meta_properties
 from odradek.kernel.errors import CorruptionError, OdradekError
 from odradek.kernel.machine.files import READ, disk_error, read_file
 from odradek.kernel.partitions.transaction_index import decode_transaction_index
@@ -25,12 +26,10 @@ from odradek.kernel.types import ZERO_ID, id_text
 from odradek.plugins.storage_segment.formats import (
     INDEX_ENTRY,
     LOG,
-    META_PROPERTIES,
     OFFSET_INDEX,
     PARTITION_METADATA,
     SWAP,
     TXN_INDEX,
-    decode_meta_properties,
     decode_partition_metadata,
     parse_segment_file,
     segment_file_name,

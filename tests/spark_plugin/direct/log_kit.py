@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import attrs
 from crc32c import crc32c
 
+from odradek.kernel.config.meta_properties import MetaProperties, encode_meta_properties
 from odradek.kernel.partitions.producer_snapshot import ProducerSnapshotEntry, encode_snapshot
 from odradek.kernel.partitions.transaction_index import AbortedTransaction, encode_transaction_index
 from odradek.kernel.records.builder import BatchBuilder
@@ -25,8 +26,6 @@ from odradek.kernel.records.control import ControlRecordType, EndTransactionMark
 from odradek.kernel.types import TopicIdPartition, TopicPartition
 from odradek.plugins.storage_segment.formats import (
     INDEX_ENTRY,
-    MetaProperties,
-    encode_meta_properties,
     encode_partition_metadata,
     segment_file_name,
 )
