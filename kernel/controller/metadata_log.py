@@ -392,6 +392,8 @@ class MetadataLog:
                 await self._publish(sum(map(len, values)))
                 if self.partition_counts.elections > elections_count:
                     self.election_ms.record(self._clock.monotonic_ms() - begin_ms)
+            elif self._images is not None:
+                await self._log.commit()  # who has lost the lead does not know what others have decided since
             is_durable = True
         except StorageError:
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log cannot be written.")

@@ -9,6 +9,8 @@ log is `controller/local_log.py`.
 | `opening` | Shell: a controller's replica is opened: what its directory says, under an election that votes |
 | `quorum_log` | Shell: the replica: what leads, what follows, what both and requests ask of it |
 | `log_epochs` | Shell: where epochs end in a log that begins behind a snapshot; who went another way |
+| `committed_images` | Shell: the image of what is committed, whoever leads; snapshots of it |
+| `terms` | Shell: the controller, in those terms in which this node leads |
 | `voter_history` | Pure core: who votes, as the newest snapshot and the log behind it name them |
 | `founding` | Pure core: how voters whose directories are empty found a cluster, once |
 | `founding_messages` | Pure core: what they say to each other meanwhile |

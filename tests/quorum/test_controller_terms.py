@@ -1,0 +1,332 @@
+"""The controller of a quorum: each of its duties is done once or not at all, wherever in it the lead is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+import trio.testing
+
+from odradek.kernel.contracts.coordinator import CoordinatorResult
+from odradek.kernel.controller.metadata_log import MetadataLog
+from odradek.kernel.controller.snapshots import SnapshotStore
+from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.metadata.image import MetadataImage
+from odradek.kernel.metadata.record_makers import image_records
+from odradek.kernel.metadata.records import NoOpRecord
+from odradek.kernel.records.control import KRaftVersion, KRaftVoter, KRaftVoters
+from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_56_alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
+from tests.controller.controller_requests import (
+    create_topics,
+    elect_leaders,
+    incremental_alter,
+    reassign_partitions,
+    topic,
+    update_features,
+)
+
+from .fake_replica import FakeReplica
+from .term_nodes import Node, ask, register, replicate
+
+QUORUM_RECORDS = (KRaftVersion(k_raft_version=1), KRaftVoters(voters=[KRaftVoter(voter_id=1)]))
+PREFERRED = 0
+TOPIC = 2
+APPEND = 2
+
+
+async def prepare(metadata: MetadataLog) -> None:
+    """Three brokers, a topic whose preferred leader does not lead, a list to which can be appended."""
+    await register(metadata, 1, 2, 3)
+    await metadata.ask(create_topics(topic("t", -1, -1, {0: [1, 2]})))
+    epoch = metadata.image.brokers[1].broker_epoch
+    await metadata.submit(lambda controller, _: controller.change_broker(1, epoch, fence=True))
+    await metadata.submit(lambda controller, _: controller.change_broker(1, epoch, fence=False))
+    await metadata.ask(in_sync(metadata.image, 2, 1))
+    state = metadata.image.topics_by_name["t"].partitions[0]
+    assert (state.leader, sorted(state.isr)) == (2, [1, 2])
+
+
+def in_sync(image: MetadataImage, *isr: int) -> AlterPartitionRequest:
+    """What the leader asks for, broker 2."""
+    found = image.topics_by_name["t"]
+    state, epochs = found.partitions[0], {each: image.brokers[each].broker_epoch for each in (1, 2, 3)}
+    wanted = PartitionData(
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        new_isr_with_epochs=[BrokerState(broker_id=each, broker_epoch=epochs[each]) for each in isr],
+    )
+    topics = [TopicData(topic_id=found.topic_id, partitions=[wanted])]
+    return AlterPartitionRequest(broker_id=2, broker_epoch=epochs[2], topics=topics)
+
+
+@attrs.frozen
+class Duty:
+    """Something that is asked of the controller, and what tells that it is done."""
+
+    request: Callable[[MetadataImage], Message]
+    seen: Callable[[MetadataImage], object]
+    once: object
+
+
+def partition(image: MetadataImage) -> tuple[object, ...]:
+    state = image.topics_by_name["t"].partitions[0]
+    return state.leader, sorted(state.replicas), state.adding_replicas
+
+
+DUTIES = {
+    "topic creation": Duty(
+        lambda _image: create_topics(topic("new", 2, 1)),
+        lambda image: sorted(image.topics_by_name),
+        ["new", "t"],
+    ),
+    "reassignment": Duty(
+        lambda _image: reassign_partitions(("t", 0, [2, 3])),
+        partition,
+        (2, [1, 2, 3], (3,)),
+    ),
+    "election": Duty(
+        lambda _image: elect_leaders(PREFERRED, [("t", [0])]),
+        lambda image: (partition(image), image.topics_by_name["t"].partitions[0].leader_epoch),
+        ((1, [1, 2], ()), 2),
+    ),
+    "in-sync set": Duty(
+        lambda image: in_sync(image, 2),
+        lambda image: image.topics_by_name["t"].partitions[0].isr,
+        (2,),
+    ),
+    "producer ids": Duty(
+        lambda image: AllocateProducerIdsRequest(broker_id=2, broker_epoch=image.brokers[2].broker_epoch),
+        lambda image: image.next_producer_id,
+        1000,
+    ),
+    "config change": Duty(
+        lambda _image: incremental_alter((TOPIC, "t", [("cleanup.policy", APPEND, "compact")])),
+        lambda image: image.topic_config("t"),
+        {"cleanup.policy": "delete,compact"},
+    ),
+}
+
+
+def same(left: MetadataImage, right: MetadataImage) -> bool:
+    return list(image_records(left)) == list(image_records(right)) and left.offset == right.offset
+
+
+@pytest.mark.parametrize("duty", DUTIES.values(), ids=list(DUTIES))
+@pytest.mark.parametrize("goes_on", [False, True], ids=["what was appended is truncated", "the next leader commits it"])
+def test_a_duty_in_which_the_lead_is_lost_is_done_once(duty: Duty, goes_on: bool) -> None:
+    answers: list[object] = []
+
+    async def main() -> None:
+        first, second = Node(seed=1), Node(seed=2)
+        async with AsyncExitStack() as stack:
+            for node in (first, second):
+                await stack.enter_async_context(node.running())
+            await prepare(await first.lead(1))
+            replicate(first, second)
+            await second.caught_up()
+            request = duty.request(first.images.image)
+            before = duty.seen(first.images.image)
+            first.replica.commits_at_once = False
+            nursery = await stack.enter_async_context(trio.open_nursery())
+            ended = trio.Event()
+
+            async def client() -> None:
+                answers.append(await ask(first, second, request=request))
+                ended.set()
+
+            nursery.start_soon(client)
+            while first.replica.end_offset == first.replica.high_watermark:
+                await trio.lowlevel.checkpoint()
+            assert duty.seen(first.images.image) == before, "nobody sees what is not committed"
+            if goes_on:
+                second.replica.batches_here = [*first.replica.batches_here]
+            first.replica.lose(2, 2)
+            first.replica.truncate()
+            await first.ended()
+            metadata = await second.lead(2)
+            with trio.fail_after(10):
+                await ended.wait()
+
+            assert metadata is second.terms.active
+            replicate(second, first)
+            await first.caught_up()
+            assert same(first.images.image, second.images.image)
+            once = 2000 if goes_on and duty.once == 1000 else duty.once  # ids that nobody heard of are lost
+            assert duty.seen(second.images.image) == once
+
+    trio.run(main)
+    assert len(answers) == 1
+
+
+def test_who_asks_where_nobody_leads_is_told_and_a_term_begins_when_its_first_record_is_committed() -> None:
+    async def main() -> None:
+        async with Node().running() as node:
+            with pytest.raises(KafkaError) as refused:
+                await node.terms.ask(create_topics(topic("t")))
+            assert (refused.value.code, node.terms.is_active) == (ErrorCode.NOT_CONTROLLER, False)
+            node.replica.win(3)
+            node.replica.high_watermark = 0
+            await trio.testing.wait_all_tasks_blocked()
+            assert not node.terms.is_active
+            node.replica.commit_all()
+            metadata = await node.led()
+            assert (metadata.leader_epoch, metadata.image.epoch, node.terms.is_active) == (3, 3, True)
+            assert metadata.image.cluster_id
+
+    trio.run(main)
+
+
+def test_a_lead_that_is_lost_and_won_again_between_two_looks_is_another_term() -> None:
+    async def main() -> None:
+        async with Node().running() as node:
+            metadata = await node.lead(1)
+            node.replica.leader_epoch = 3  # and nobody was told
+            end = node.replica.end_offset
+            with pytest.raises(KafkaError) as refused:
+                await metadata.ask(create_topics(topic("t")))
+            assert (refused.value.code, node.replica.end_offset) == (ErrorCode.NOT_CONTROLLER, end)
+            while node.terms.active is metadata:
+                await node.terms.wait_changed()
+            later = await node.led()
+            assert (later.leader_epoch, metadata.is_active) == (3, False)
+
+    trio.run(main)
+
+
+def test_records_that_the_quorum_appends_of_itself_between_move_no_position() -> None:
+    class Interrupted(FakeReplica):
+        def append_in_steps(self, values: Sequence[bytes], now_ms: int) -> Generator[None, None, int]:
+            self.append_control(*QUORUM_RECORDS)
+            return super().append_in_steps(values, now_ms)
+
+    async def main() -> None:
+        async with Node(replica=Interrupted()).running() as node:
+            metadata = await node.lead(1)
+            await register(metadata, 1)
+            assert [record.offset for record in node.replica.records(metadata.image.offset)] == [metadata.image.offset]
+            assert node.images.next_offset == node.replica.end_offset
+
+    trio.run(main)
+
+
+def test_a_disk_that_fails_ends_the_node_and_not_the_term_alone() -> None:
+    class Failing(FakeReplica):
+        async def commit(self) -> None:
+            raise StorageError("the disk is gone")
+
+    async def main() -> None:
+        with pytest.RaisesGroup(pytest.RaisesExc(StorageError, match="the disk is gone"), flatten_subgroups=True):
+            async with Node(replica=Failing()).running() as node:
+                node.replica.win(1)
+                await trio.sleep_forever()
+
+    trio.run(main)
+
+
+def test_who_stops_answers_what_it_was_asked_before_another_one_leads() -> None:
+    outcomes: list[str] = []
+
+    async def main() -> None:
+        async with Node().running() as node, trio.open_nursery() as nursery:
+            metadata = await node.lead(1)
+            await register(metadata, 1)
+            node.replica.commits_at_once = False
+
+            async def client(name: str) -> None:
+                try:
+                    answer = await node.terms.ask(create_topics(topic(name)))
+                    outcomes.append(f"{name} {answer.topics[0].error_code}")
+                except KafkaError as error:
+                    outcomes.append(f"{name} {error.code.name}")
+
+            async def leave() -> None:
+                await node.terms.leave()
+                outcomes.append("left")
+
+            nursery.start_soon(client, "a")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(client, "b")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(leave)
+            await trio.testing.wait_all_tasks_blocked()
+            await client("c")
+            node.replica.commits_at_once = True
+            node.replica.commit_all()
+            await node.ended()
+            await trio.testing.wait_all_tasks_blocked()
+            assert not node.terms.is_active
+
+    trio.run(main)
+    assert sorted(outcomes[1:3]) == ["a 0", "b 0"]
+    assert (outcomes[0], outcomes[3:]) == ("c NOT_CONTROLLER", ["left"])
+
+
+def test_a_snapshot_that_is_being_written_as_the_lead_is_lost_says_what_was_committed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Node(tmp_path, bytes_between=1).running() as node:
+            metadata = await node.lead(1)
+            await register(metadata, 1)
+            node.replica.commits_at_once = False
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_refused, metadata)
+                while node.replica.end_offset == node.replica.high_watermark:
+                    await trio.lowlevel.checkpoint()
+                node.replica.lose(2, 2)
+                node.replica.truncate()
+            await node.ended()
+            store = SnapshotStore(directory=tmp_path, files=OsFiles())
+            while not store.ids() or store.ids()[0].end_offset <= node.images.image.offset:
+                node.replica.tell_change()
+                await trio.sleep(0.001)
+            loaded, _problem = store.load_newest()
+            assert loaded is not None
+            assert same(loaded.image, node.images.image)
+            assert "t" not in loaded.image.topics_by_name
+
+    async def _refused(metadata: MetadataLog) -> None:
+        with pytest.raises(KafkaError) as refused:
+            await metadata.ask(create_topics(topic("t")))
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+
+    trio.run(main)
+
+
+def test_a_lowered_level_is_answered_when_the_leaders_snapshot_stands_for_all_before(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Node(tmp_path).running() as node:
+            metadata = await node.lead(1)
+            await register(metadata, 1)
+            lower = update_features(("eligible.leader.replicas.version", 0, 2), ("metadata.version", 22, 2))
+            answer = await metadata.ask(lower)
+            (snapshot,) = SnapshotStore(directory=tmp_path, files=OsFiles()).ids()
+            assert (answer.error_code, metadata.image.metadata_version) == (0, 22)
+            assert snapshot.end_offset == node.images.next_offset == node.replica.start_offset
+
+    trio.run(main)
+
+
+def test_operations_are_timed_over_all_terms() -> None:
+    async def main() -> None:
+        async with Node().running() as node:
+            counts = []
+            for leader_epoch in (1, 3):
+                metadata = await node.lead(leader_epoch)
+                await metadata.submit(lambda _controller, _now_ms: CoordinatorResult((NoOpRecord(),), None))
+                counts.append(node.terms.queue_ms.count)
+                node.replica.lose(2, leader_epoch + 1)
+                await node.ended()
+            assert counts == [2, 3]
+
+    trio.run(main)
