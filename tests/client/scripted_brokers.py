@@ -35,7 +35,6 @@ from tests.machines import WiredNetwork, machine_with
 
 from .model_partition import ModelPartition
 from .offered_versions import every_api
-from .virtual_cluster import virtually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -281,6 +280,16 @@ def _decoded(frame: bytes) -> tuple[Any, Any]:
     header = wire.decode_request_header(frame)
     api = wire.APIS[header.api_key]
     return header, wire.decode(api.request, frame[header.size_bytes :], version=header.api_version)
+
+
+def virtually(test: Callable[[], Awaitable[None]], limit_s: float = 3_600) -> None:
+    """Run a test on virtual time, at most so much of it."""
+
+    async def limited() -> None:
+        with trio.fail_after(limit_s):
+            await test()
+
+    trio.run(limited, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
 def with_brokers(test: Callable[[ScriptedBrokers], Awaitable[None]], **values: Any) -> None:

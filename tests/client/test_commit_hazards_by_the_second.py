@@ -10,11 +10,10 @@ import trio
 from odradek.client import Consumer, RebalanceListener, TopicPartition
 from odradek.kernel.errors import ErrorCode
 
-from .virtual_cluster import PROTOCOLS, SESSION_S, VirtualCluster, virtual_cluster, virtually
+from .simulated_cluster import PROTOCOLS, SESSION_S, SimulatedCluster, with_cluster
 
 T0 = TopicPartition("t", 0)
 EVERY_PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
-OFFSET_COMMIT = 8
 
 
 class Reader:
@@ -23,8 +22,9 @@ class Reader:
     def __init__(self) -> None:
         self.processed: list[int] = []
 
-    async def read(self, consumer: Consumer, *, until_s: float, commits: bool = False) -> None:
-        """Poll and process until then; what was polled is processed, and perhaps committed without waiting."""
+    async def read(self, consumer: Consumer, *, seconds: float, commits: bool = False) -> None:
+        """Poll and process for so long; what was polled is processed, and perhaps committed without waiting."""
+        until_s = trio.current_time() + seconds
         while (left_s := until_s - trio.current_time()) > 0:
             for record in await consumer.poll(timeout_ms=round(left_s * 1_000)):
                 await trio.sleep(1)
@@ -38,7 +38,7 @@ class Reader:
             self.processed += [int(record.value) for record in records]
 
 
-async def next_reads(cluster: VirtualCluster, protocol: str) -> list[int]:
+async def next_reads(cluster: SimulatedCluster, protocol: str) -> list[int]:
     """Return what the next member of the group gets to see."""
     reader = Reader()
     async with cluster.consumer("next", protocol, enable_auto_commit=False) as consumer:
@@ -49,92 +49,88 @@ async def next_reads(cluster: VirtualCluster, protocol: str) -> list[int]:
 
 @EVERY_PROTOCOL
 def test_who_dies_three_seconds_after_an_automatic_commit_has_these_three_seconds_repeated(protocol: str) -> None:
-    async def test() -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         reader = Reader()
-        async with virtual_cluster({"t": 1}) as cluster:
-            cluster.append("t", 0, *range(20))
-            async with cluster.consumer("dies", protocol, auto_commit_interval_ms=5_000, max_poll_records=1) as dies:
-                dies.subscribe(["t"])
-                await reader.read(dies, until_s=8)
-                cluster.unplug("dies")
-                assert cluster.committed() == {T0: 5}
-                seen = await next_reads(cluster, protocol)
+        await cluster.append("t", 0, *range(20))
+        async with cluster.consumer("dies", protocol, auto_commit_interval_ms=5_000, max_poll_records=1) as dies:
+            dies.subscribe(["t"])
+            await reader.read(dies, seconds=8)
+            cluster.unplug("dies")
+            assert await cluster.committed() == {T0: 5}
+            seen = await next_reads(cluster, protocol)
 
         assert reader.processed == [0, 1, 2, 3, 4, 5, 6, 7]
         assert list(range(5, 20)) == seen
 
-    virtually(test)
+    with_cluster(test, {"t": 1})
 
 
 @EVERY_PROTOCOL
 def test_a_rebalance_three_seconds_after_an_automatic_commit_repeats_nothing_where_everybody_polls(
     protocol: str,
 ) -> None:
-    async def test() -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         readers = Reader(), Reader()
-        async with virtual_cluster({"t": 2}) as cluster:
-            cluster.append("t", 0, *range(0, 40, 2))
-            cluster.append("t", 1, *range(1, 40, 2))
-            settings: dict[str, object] = {"auto_commit_interval_ms": 5_000, "max_poll_records": 1}
-            async with cluster.consumer("first", protocol, **settings) as first:
-                first.subscribe(["t"])
-                await readers[0].read(first, until_s=8)
-                async with cluster.consumer("second", protocol, **settings) as second, trio.open_nursery() as nursery:
-                    second.subscribe(["t"])
-                    nursery.start_soon(partial(readers[1].read, second, until_s=60))
-                    await readers[0].read(first, until_s=60)
+        await cluster.append("t", 0, *range(0, 40, 2))
+        await cluster.append("t", 1, *range(1, 40, 2))
+        settings: dict[str, object] = {"auto_commit_interval_ms": 5_000, "max_poll_records": 1}
+        async with cluster.consumer("first", protocol, **settings) as first:
+            first.subscribe(["t"])
+            await readers[0].read(first, seconds=8)
+            async with cluster.consumer("second", protocol, **settings) as second, trio.open_nursery() as nursery:
+                second.subscribe(["t"])
+                nursery.start_soon(partial(readers[1].read, second, seconds=52))
+                await readers[0].read(first, seconds=52)
 
         assert list(range(40)) == sorted(readers[0].processed + readers[1].processed)
         assert readers[1].processed
 
-    virtually(test)
+    with_cluster(test, {"t": 2})
 
 
 @EVERY_PROTOCOL
 @pytest.mark.parametrize("is_synchronous", [True, False])
 def test_who_commits_before_he_processes_loses_what_he_dies_over(protocol: str, is_synchronous: bool) -> None:
-    async def test() -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         processed: list[int] = []
-        async with virtual_cluster({"t": 1}) as cluster:
-            cluster.append("t", 0, *range(10))
-            async with cluster.consumer("dies", protocol, enable_auto_commit=False, max_poll_records=1) as dies:
-                dies.subscribe(["t"])
-                for number in range(4):
-                    (record,) = await dies.poll()
-                    if is_synchronous:
-                        await dies.commit()
-                    else:
-                        dies.commit_nowait()
-                    await trio.sleep(1)
-                    if number < 3:
-                        processed.append(int(record.value))
-                cluster.unplug("dies")
-                seen = await next_reads(cluster, protocol)
+        await cluster.append("t", 0, *range(10))
+        async with cluster.consumer("dies", protocol, enable_auto_commit=False, max_poll_records=1) as dies:
+            dies.subscribe(["t"])
+            for number in range(4):
+                (record,) = await dies.poll()
+                if is_synchronous:
+                    await dies.commit()
+                else:
+                    dies.commit_nowait()
+                await trio.sleep(1)
+                if number < 3:
+                    processed.append(int(record.value))
+            cluster.unplug("dies")
+            seen = await next_reads(cluster, protocol)
 
         assert processed == [0, 1, 2]
         assert seen == [4, 5, 6, 7, 8, 9]
 
-    virtually(test)
+    with_cluster(test, {"t": 1})
 
 
 @EVERY_PROTOCOL
 def test_who_commits_after_he_processed_has_repeated_what_he_dies_over(protocol: str) -> None:
-    async def test() -> None:
-        async with virtual_cluster({"t": 1}) as cluster:
-            cluster.append("t", 0, *range(10))
-            async with cluster.consumer("dies", protocol, enable_auto_commit=False, max_poll_records=1) as dies:
-                dies.subscribe(["t"])
-                for _ in range(3):
-                    await dies.poll()
-                    await trio.sleep(1)
-                    await dies.commit()
+    async def test(cluster: SimulatedCluster) -> None:
+        await cluster.append("t", 0, *range(10))
+        async with cluster.consumer("dies", protocol, enable_auto_commit=False, max_poll_records=1) as dies:
+            dies.subscribe(["t"])
+            for _ in range(3):
                 await dies.poll()
-                cluster.unplug("dies")
-                seen = await next_reads(cluster, protocol)
+                await trio.sleep(1)
+                await dies.commit()
+            await dies.poll()
+            cluster.unplug("dies")
+            seen = await next_reads(cluster, protocol)
 
         assert seen == [3, 4, 5, 6, 7, 8, 9]
 
-    virtually(test)
+    with_cluster(test, {"t": 1})
 
 
 class CommitsBeforeItGoes(RebalanceListener):
@@ -156,53 +152,51 @@ def test_asynchronous_commits_with_a_synchronous_one_at_the_end_are_clean(
 ) -> None:
     """The last asynchronous commit gets lost, and is not tried again: only a synchronous one makes up for it."""
 
-    async def test() -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         told: list[object] = []
         listener = CommitsBeforeItGoes()
-        async with virtual_cluster({"t": 1}) as cluster:
-            cluster.append("t", 0, *range(10))
-            async with cluster.consumer("leaves", protocol, enable_auto_commit=False, max_poll_records=1) as leaves:
-                listener.consumer = leaves
-                leaves.subscribe(["t"], listener=listener if is_final_synchronous else None)
-                for number in range(4):
-                    await leaves.poll()
-                    await trio.sleep(1)
-                    if number == 3:
-                        cluster.refusals[OFFSET_COMMIT] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
-                    leaves.commit_nowait(on_commit=lambda _, error: told.append(error and error.retriable))
-                await leaves.poll(timeout_ms=0, records_max=0)
-            committed = cluster.committed()
-            seen = await next_reads(cluster, protocol)
+        await cluster.append("t", 0, *range(10))
+        async with cluster.consumer("leaves", protocol, enable_auto_commit=False, max_poll_records=1) as leaves:
+            listener.consumer = leaves
+            leaves.subscribe(["t"], listener=listener if is_final_synchronous else None)
+            for number in range(4):
+                await leaves.poll()
+                await trio.sleep(1)
+                if number == 3:
+                    cluster.requests.refuse("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=1)
+                leaves.commit_nowait(on_commit=lambda _, error: told.append(error and error.retriable))
+            await leaves.poll(timeout_ms=0, records_max=0)
+        committed = await cluster.committed()
+        seen = await next_reads(cluster, protocol)
 
         assert told == [None, None, None, True]
         assert {T0: 4 if is_final_synchronous else 3} == committed
         assert list(range(4 if is_final_synchronous else 3, 10)) == seen
 
-    virtually(test)
+    with_cluster(test, {"t": 1})
 
 
 @EVERY_PROTOCOL
 def test_a_rebalance_finds_asynchronous_commits_with_a_synchronous_one_at_the_end_clean(protocol: str) -> None:
-    async def test() -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         readers = Reader(), Reader()
         listeners = CommitsBeforeItGoes(), CommitsBeforeItGoes()
-        async with virtual_cluster({"t": 2}) as cluster:
-            cluster.append("t", 0, *range(0, 30, 2))
-            cluster.append("t", 1, *range(1, 30, 2))
-            settings: dict[str, object] = {"enable_auto_commit": False, "max_poll_records": 1}
-            async with cluster.consumer("first", protocol, **settings) as first:
-                listeners[0].consumer = first
-                first.subscribe(["t"], listener=listeners[0])
-                await readers[0].read(first, until_s=6, commits=True)
-                cluster.refusals[OFFSET_COMMIT] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
-                async with cluster.consumer("second", protocol, **settings) as second, trio.open_nursery() as nursery:
-                    listeners[1].consumer = second
-                    second.subscribe(["t"], listener=listeners[1])
-                    nursery.start_soon(partial(readers[1].read, second, until_s=80, commits=True))
-                    await readers[0].read(first, until_s=80, commits=True)
-            committed = cluster.committed()
+        await cluster.append("t", 0, *range(0, 30, 2))
+        await cluster.append("t", 1, *range(1, 30, 2))
+        settings: dict[str, object] = {"enable_auto_commit": False, "max_poll_records": 1}
+        async with cluster.consumer("first", protocol, **settings) as first:
+            listeners[0].consumer = first
+            first.subscribe(["t"], listener=listeners[0])
+            await readers[0].read(first, seconds=6, commits=True)
+            cluster.requests.refuse("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=2)
+            async with cluster.consumer("second", protocol, **settings) as second, trio.open_nursery() as nursery:
+                listeners[1].consumer = second
+                second.subscribe(["t"], listener=listeners[1])
+                nursery.start_soon(partial(readers[1].read, second, seconds=80, commits=True))
+                await readers[0].read(first, seconds=80, commits=True)
+        committed = await cluster.committed()
 
         assert list(range(30)) == sorted(readers[0].processed + readers[1].processed)
         assert {T0: 15, TopicPartition("t", 1): 15} == committed
 
-    virtually(test)
+    with_cluster(test, {"t": 2})

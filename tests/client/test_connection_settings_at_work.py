@@ -32,9 +32,9 @@ from .scripted_brokers import (
     LIST_OFFSETS,
     METADATA,
     ScriptedBrokers,
+    virtually,
     with_brokers,
 )
-from .virtual_cluster import virtually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

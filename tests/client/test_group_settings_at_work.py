@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -16,30 +16,16 @@ from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatRequest
 from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupRequest
 from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-from .virtual_cluster import PROTOCOLS, VirtualCluster, virtual_cluster, virtually
+from .simulated_cluster import PROTOCOLS, SimulatedCluster, with_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from odradek.client import Consumer
 
 EVERY_PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
-def with_cluster(test: Callable[[VirtualCluster], Awaitable[None]], **topics: int) -> None:
-    async def run() -> None:
-        async with virtual_cluster(topics or {"t": 1}) as cluster:
-            await test(cluster)
-
-    virtually(run)
-
-
-def requests_of(cluster: VirtualCluster, kind: type) -> list[Any]:
-    return [request for _, request in cluster.requests if isinstance(request, kind)]
-
-
-def times_of(cluster: VirtualCluster, kind: type) -> list[float]:
-    return [time_s for time_s, request in cluster.requests if isinstance(request, kind)]
+def times_of(cluster: SimulatedCluster, kind: type) -> list[float]:
+    return [noted.time_s for noted in cluster.requests.of(kind)]
 
 
 async def poll_for(consumer: Consumer, seconds: float) -> None:
@@ -49,7 +35,7 @@ async def poll_for(consumer: Consumer, seconds: float) -> None:
 
 
 def test_a_classic_member_tells_its_times_and_names_and_beats_as_often_as_it_is_to() -> None:
-    async def test(cluster: VirtualCluster) -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         settings: dict[str, object] = {
             "session_timeout_ms": 21_000,
             "max_poll_interval_ms": 77_000,
@@ -61,7 +47,7 @@ def test_a_classic_member_tells_its_times_and_names_and_beats_as_often_as_it_is_
             consumer.subscribe(["t"])
             await poll_for(consumer, 40)
 
-        join = requests_of(cluster, JoinGroupRequest)[-1]
+        join = cluster.requests.of(JoinGroupRequest)[-1].request
         assert (join.session_timeout_ms, join.rebalance_timeout_ms, join.group_instance_id) == (21_000, 77_000, "one")
         assert [protocol.name for protocol in join.protocols] == ["range"]
         assert b"row 7" in bytes(join.protocols[0].metadata)
@@ -72,7 +58,7 @@ def test_a_classic_member_tells_its_times_and_names_and_beats_as_often_as_it_is_
 
 
 def test_a_member_of_the_consumer_protocol_tells_its_times_and_names() -> None:
-    async def test(cluster: VirtualCluster) -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         settings: dict[str, object] = {
             "max_poll_interval_ms": 77_000,
             "group_instance_id": "one",
@@ -83,7 +69,7 @@ def test_a_member_of_the_consumer_protocol_tells_its_times_and_names() -> None:
             consumer.subscribe(["t"])
             await poll_for(consumer, 10)
 
-        join = requests_of(cluster, ConsumerGroupHeartbeatRequest)[0]
+        join = cluster.requests.of(ConsumerGroupHeartbeatRequest)[0].request
         assert (join.rebalance_timeout_ms, join.instance_id) == (77_000, "one")
         assert (join.server_assignor, join.rack_id) == ("range", "row 7")
 
@@ -92,7 +78,7 @@ def test_a_member_of_the_consumer_protocol_tells_its_times_and_names() -> None:
 
 @EVERY_PROTOCOL
 def test_a_member_that_is_not_polled_leaves_after_its_poll_interval(protocol: str) -> None:
-    async def test(cluster: VirtualCluster) -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         async with cluster.consumer("a", protocol, max_poll_interval_ms=33_000) as consumer:
             consumer.subscribe(["t"])
             await poll_for(consumer, 10)
@@ -101,9 +87,9 @@ def test_a_member_that_is_not_polled_leaves_after_its_poll_interval(protocol: st
 
             if protocol == "consumer":
                 goodbyes_s = [
-                    time_s
-                    for time_s, request in cluster.requests
-                    if isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch < 0
+                    noted.time_s
+                    for noted in cluster.requests.of(ConsumerGroupHeartbeatRequest)
+                    if noted.request.member_epoch < 0
                 ]
             else:
                 goodbyes_s = times_of(cluster, LeaveGroupRequest)
@@ -114,12 +100,12 @@ def test_a_member_that_is_not_polled_leaves_after_its_poll_interval(protocol: st
 
 @EVERY_PROTOCOL
 def test_polls_commit_as_often_as_they_are_to(protocol: str) -> None:
-    async def test(cluster: VirtualCluster) -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         async with cluster.consumer("a", protocol, auto_commit_interval_ms=9_000) as consumer:
             start_s = trio.current_time()
             consumer.subscribe(["t"])
             for number in range(80):
-                cluster.append("t", 0, number)
+                await cluster.append("t", 0, number)
                 await poll_for(consumer, 0.5)
             times = times_of(cluster, OffsetCommitRequest)
 
@@ -129,12 +115,12 @@ def test_polls_commit_as_often_as_they_are_to(protocol: str) -> None:
 
 
 def test_a_commit_of_polls_that_failed_is_tried_again_after_the_pause_of_repetitions() -> None:
-    async def test(cluster: VirtualCluster) -> None:
-        cluster.refusals[OffsetCommitRequest.__api_key__] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 3
+    async def test(cluster: SimulatedCluster) -> None:
+        cluster.requests.refuse("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=3)
         settings = {"auto_commit_interval_ms": 9_000, "retry_backoff_ms": 2_000, "retry_backoff_max_ms": 2_000}
         async with cluster.consumer("a", "eager", **settings) as consumer:
             consumer.subscribe(["t"])
-            cluster.append("t", 0, 1)
+            await cluster.append("t", 0, 1)
             await poll_for(consumer, 17)
             times = times_of(cluster, OffsetCommitRequest)
 
@@ -144,19 +130,18 @@ def test_a_commit_of_polls_that_failed_is_tried_again_after_the_pause_of_repetit
 
 
 def test_a_commit_that_a_rebalance_waits_for_takes_no_longer_than_default_api_timeout_says() -> None:
-    async def test(cluster: VirtualCluster) -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         settings = {"default_api_timeout_ms": 7_000, "auto_commit_interval_ms": 3_600_000, "retry_backoff_max_ms": 100}
         async with cluster.consumer("a", "eager", **settings) as consumer:
             consumer.subscribe(["t"])
-            cluster.append("t", 0, 1)
+            await cluster.append("t", 0, 1)
             await poll_for(consumer, 10)
-            cluster.refusals[OffsetCommitRequest.__api_key__] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 1_000
             joins_count = len(times_of(cluster, JoinGroupRequest))
             start_s = trio.current_time()
-            consumer.enforce_rebalance()
-            await poll_for(consumer, 60)
+            with cluster.requests.refuse("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+                consumer.enforce_rebalance()
+                await poll_for(consumer, 60)
             joined_s = times_of(cluster, JoinGroupRequest)[joins_count]
-            cluster.refusals.clear()
 
         assert start_s + 7 == pytest.approx(joined_s, abs=0.6)
 
@@ -165,11 +150,11 @@ def test_a_commit_that_a_rebalance_waits_for_takes_no_longer_than_default_api_ti
 
 @EVERY_PROTOCOL
 def test_who_does_not_want_commits_gets_none(protocol: str) -> None:
-    async def test(cluster: VirtualCluster) -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         settings = {"enable_auto_commit": False, "auto_commit_interval_ms": 1_000}
         async with cluster.consumer("a", protocol, **settings) as consumer:
             consumer.subscribe(["t"])
-            cluster.append("t", 0, 1)
+            await cluster.append("t", 0, 1)
             await poll_for(consumer, 10)
             async with cluster.consumer("b", protocol, **settings) as other:
                 other.subscribe(["t"])
@@ -177,18 +162,18 @@ def test_who_does_not_want_commits_gets_none(protocol: str) -> None:
                     nursery.start_soon(poll_for, consumer, 10)
                     nursery.start_soon(poll_for, other, 10)
 
-        assert requests_of(cluster, OffsetCommitRequest) == []
+        assert cluster.requests.of(OffsetCommitRequest) == []
 
     with_cluster(test)
 
 
-@pytest.mark.parametrize(("excludes", "expected"), [(True, {"t"}), (False, {"t", "__internal"})])
+@pytest.mark.parametrize(("excludes", "expected"), [(True, {"t"}), (False, {"t", "__consumer_offsets"})])
 def test_patterns_match_internal_topics_where_these_are_not_excluded(excludes: bool, expected: set[str]) -> None:
-    async def test(cluster: VirtualCluster) -> None:
+    async def test(cluster: SimulatedCluster) -> None:
         async with cluster.consumer("a", exclude_internal_topics=excludes) as consumer:
             consumer.subscribe(pattern=re.compile(".*"))
             await poll_for(consumer, 10)
 
             assert expected == {partition.topic for partition in consumer.assignment}
 
-    with_cluster(test, t=1, __internal=1)
+    with_cluster(test)

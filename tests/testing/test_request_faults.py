@@ -27,7 +27,7 @@ def test_a_fault_meets_as_many_requests_as_it_should_and_no_other_api() -> None:
     wanted = fault(NOT_LEADER, times=2)
     plan = plan_of(wanted)
 
-    met = [plan.meet(api, "client") for api in (FETCH, PRODUCE, PRODUCE, PRODUCE)]
+    met = [plan.meet(api, "client", None) for api in (FETCH, PRODUCE, PRODUCE, PRODUCE)]
 
     assert met == [None, NOT_LEADER, NOT_LEADER, None]
     assert wanted.met_count == 2
@@ -37,13 +37,13 @@ def test_a_fault_meets_as_many_requests_as_it_should_and_no_other_api() -> None:
 def test_delays_add_up_and_the_longest_throttle_counts() -> None:
     plan = plan_of(*(fault(Treatment(delay_ms=delay, throttle_ms=throttle)) for delay, throttle in ((10, 7), (20, 5))))
 
-    assert plan.meet(PRODUCE, None) == Treatment(delay_ms=30, throttle_ms=7)
+    assert plan.meet(PRODUCE, None, None) == Treatment(delay_ms=30, throttle_ms=7)
 
 
 def test_of_those_that_take_the_answer_one_meets_a_request_and_the_others_wait_for_the_next() -> None:
     plan = plan_of(fault(NOT_LEADER, times=1), fault(DROPPED, times=1), fault(Treatment(delay_ms=5)))
 
-    met = [plan.meet(PRODUCE, None) for _ in range(3)]
+    met = [plan.meet(PRODUCE, None, None) for _ in range(3)]
 
     assert met == [
         Treatment(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, delay_ms=5),
@@ -55,10 +55,10 @@ def test_of_those_that_take_the_answer_one_meets_a_request_and_the_others_wait_f
 def test_a_fault_may_be_meant_for_one_client_and_never_meets_the_helpers() -> None:
     plan = plan_of(fault(NOT_LEADER, client_id="the one"), fault(DROPPED, api=FETCH))
 
-    assert plan.meet(PRODUCE, "another") is None
-    assert plan.meet(PRODUCE, None) is None
-    assert plan.meet(PRODUCE, "the one") == NOT_LEADER
-    assert plan.meet(FETCH, HELPERS_CLIENT_ID) is None
+    assert plan.meet(PRODUCE, "another", None) is None
+    assert plan.meet(PRODUCE, None, None) is None
+    assert plan.meet(PRODUCE, "the one", None) == NOT_LEADER
+    assert plan.meet(FETCH, HELPERS_CLIENT_ID, None) is None
 
 
 def test_a_fault_that_is_removed_meets_nothing_and_so_do_all_when_they_are_cleared() -> None:

@@ -155,7 +155,7 @@ class FaultyHandler:
 
     def _meet(self, body: Any, context: RequestContext) -> Any:
         """Return the request as its handler is to see it; None if no fault meets it, PENDING if that was all."""
-        treatment = self.faults.plan.meet(self.api_key, context.client_id)
+        treatment = self.faults.plan.meet(self.api_key, context.client_id, body)
         if treatment is None:
             return None
         self.faults.exchange()

@@ -1,7 +1,7 @@
 """Pure core: what goes wrong with requests because a test asked for it: which of them, how often, and in what way.
 
     plan.add(Fault(apis=frozenset({0}), error=ErrorCode.NOT_LEADER_OR_FOLLOWER, times=3))
-    plan.meet(0, "a client")        the first of three: Treatment(error=NOT_LEADER_OR_FOLLOWER)
+    plan.meet(0, "a client", request)       the first of three: Treatment(error=NOT_LEADER_OR_FOLLOWER)
 
 Several faults may meet one request: their delays add up, the longest throttle counts, and the first that takes the
 answer away (an error, a lost connection) is the only one of that kind; the others wait for the next request.
@@ -9,7 +9,7 @@ answer away (an error, a lost connection) is the only one of that kind; the othe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -61,6 +61,7 @@ class Fault:
         treatment: What it does to a request.
         times: How many requests it meets, None for all until it is stopped.
         client_id: The only client that it meets; None for every one.
+        on_met: Given each request that it meets, with its client's id, before anything is done to it.
         met_count: How many it has met.
 
     .. versionadded:: 0.1
@@ -70,6 +71,7 @@ class Fault:
     treatment: Treatment
     times: int | None = None
     client_id: str | None = None
+    on_met: Callable[[str | None, Any], None] = lambda _client_id, _request: None
     met_count: int = attrs.field(init=False, default=0)
     _stop: Callable[[Fault], None] = attrs.field(init=False, default=lambda _fault: None)
 
@@ -131,7 +133,7 @@ class FaultPlan:
         """Return the keys of the APIs that some fault may still meet."""
         return {key for fault in self._faults if not fault.is_over for key in fault.apis}
 
-    def meet(self, api_key: int, client_id: str | None) -> Treatment | None:
+    def meet(self, api_key: int, client_id: str | None, request: Any) -> Treatment | None:
         """Return what is done to a request, None for nothing; it counts for every fault that takes part."""
         error, is_dropped, is_done_first, delay_ms, throttle_ms, has_met = None, False, False, 0, 0, False
         for fault in self._faults:
@@ -140,6 +142,7 @@ class FaultPlan:
             if not fault.wants(api_key, client_id) or (wanted.takes_answer and is_answered_already):
                 continue
             fault.met_count += 1
+            fault.on_met(client_id, request)
             has_met = True
             delay_ms += wanted.delay_ms
             throttle_ms = max(throttle_ms, wanted.throttle_ms)

@@ -15,6 +15,7 @@
 | `threads` | worker threads as events |
 | `machine` | a host, and the `Machine` of a process that lives on it |
 | `cluster` | hosts with brokers, and clients of them |
+| `requests` | what clients ask of brokers: noted, and refused on demand |
 | `logs` | the log lines of a run |
 | `accidents`, `faults` | what befalls a run's broker: crashes, and a network that fails |
 | `cluster_accidents` | what befalls several brokers: they crash, and lose each other |

@@ -22,6 +22,7 @@ from .network import Network
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
 
+    from odradek.kernel.broker.parts import BrokerParts
     from odradek.kernel.machine.machine import Machine
     from odradek.testing.faults import PowerLoss
 
@@ -50,6 +51,7 @@ class BrokerHost:
         host: Where it lives.
         broker: The one that lives there now, if any.
         on_failure: Given what a broker ended by; without it, the run ends by that.
+        on_parts: Given the parts of each broker that begins to live here, before it serves.
     """
 
     def __init__(self, cluster: Cluster, host: SimulatedHost, settings: Mapping[str, str]) -> None:
@@ -61,6 +63,7 @@ class BrokerHost:
         self.host = host
         self.broker: Broker | None = None
         self.on_failure: Callable[[Exception], None] | None = None
+        self.on_parts: Callable[[BrokerParts], None] = lambda _parts: None
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
         """Let a broker begin to live here.
@@ -77,7 +80,7 @@ class BrokerHost:
             options=[f"{key}={value}" for key, value in self._settings.items()],
             data_dir=None if "log.dirs" in self._settings else DATA_DIR,
         )
-        broker = self.broker = Broker(options, machine=process.machine)
+        broker = self.broker = Broker(options, machine=process.machine, on_parts=self.on_parts)
         self._cluster.nursery.start_soon(process.run, self._run_of(broker, process), name=self.host.name)
 
     def _run_of(self, broker: Broker, process: Process) -> Any:
