@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 class DarkNetwork:
     """Reaches nobody: brokers are left to their sessions."""
 
+    def host_name(self) -> str:
+        return "here"
+
     async def resolve(self, _host: str, _port: int) -> NoReturn:
         raise OSError("nobody is reached")
 
