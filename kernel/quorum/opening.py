@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from ..classes import frozen
 from ..config.topic import TopicConfig
-from ..contracts.election import (
-    ElectionContext,
-    MetadataChanged,
-    PartitionState,
-    is_among_replicas,
-)
+from ..contracts.election import ElectionContext, MetadataChanged, PartitionState
+from ..controller.opening import choose_metadata_election
 from ..controller.quorum_state import QuorumState
 from ..controller.snapshots import SnapshotId, SnapshotStore
-from ..errors import ConfigError, CorruptionError, StorageError
-from ..plugin_system.manager import choose_offer
+from ..errors import CorruptionError, StorageError
 from ..records.batch import is_crc_valid, read_header
 from ..records.control import KRaftVoters, LeaderChange, read_control_records
 from ..types import ZERO_ID
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
     from ..machine.machine import Machine
     from ..records.control import ControlRecord
 
-ELECTION_KEY: Final = "odradek.metadata.election"
 BEGIN_ANEW: Final = (
     "restore the directory from a backup of this very moment, or, where a majority of the other controllers lives, "
     "remove this controller from the voters, empty its directory, and add it as a new one"
@@ -88,7 +82,7 @@ def open_quorum_log(
         StorageError: The directory has lost what was promised, or the disk is failing.
         CorruptionError: What was promised cannot be read, or the log is damaged.
     """
-    factory, snapshot = _voting_election(config, elections), beside.snapshot
+    factory, snapshot = choose_metadata_election(config, elections, is_founded=True), beside.snapshot
     epochs = _epochs(log, snapshot, machine.files)
     records = list(_control_records(log, snapshot.end_offset))
     history = _history(records, beside)
@@ -124,18 +118,6 @@ def open_quorum_log(
 def _by_ids(voters: tuple[int, ...]) -> MetadataChanged:
     """Return what tells an election who votes where the log does not; nobody: it observes, until the log does."""
     return MetadataChanged(PartitionState(leader=-1, leader_epoch=0, partition_epoch=0, replicas=voters, isr=voters), 1)
-
-
-def _voting_election(config: BrokerConfig, elections: Mapping[str, ElectionFactory]) -> ElectionFactory:
-    name = config.get_text(ELECTION_KEY)
-    factory: ElectionFactory = choose_offer(elections, name, "election", ELECTION_KEY)
-    if not is_among_replicas(factory):
-        raise ConfigError(
-            f"the election {name!r} of {type(factory).__module__} cannot vote, and the metadata log has several voters",
-            where=ELECTION_KEY,
-            hint="choose one whose replicas elect their leader among themselves, as 'quorum'",
-        )
-    return factory
 
 
 def _in_snapshot(beside: BesideLog) -> tuple[ControlRecord, ...]:

@@ -38,6 +38,7 @@ READERS = {
     "kernel/partitions/upkeep.py": COMPARES,
     "kernel/quorum/founding_shell.py": STAMPS,
     "kernel/quorum/quorum_log.py": STAMPS,
+    "kernel/quorum/quorum_view.py": TELLS,
     "kernel/replication/fetcher.py": COMPARES,
     "kernel/replication/tier_starts.py": COMPARES,
     "plugins/storage_memory/engine.py": STAMPS,
