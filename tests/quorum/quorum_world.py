@@ -21,7 +21,7 @@ from odradek.kernel.contracts.log_values import EpochEnd
 from odradek.kernel.contracts.storage import LogConfig, PartitionLog
 from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.controller.snapshots import SnapshotId
-from odradek.kernel.errors import ErrorCode
+from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.turnstile import Slices, run_at_once
 from odradek.kernel.quorum.log_epochs import NO_SNAPSHOT
 from odradek.kernel.quorum.opening import BesideLog, open_quorum_log
@@ -146,7 +146,9 @@ class Controller:
 
     async def _run(self, process: Process) -> None:
         try:
-            log = self.log = self.opened(process)
+            log = self.opened(process)
+            await trio.lowlevel.checkpoint()  # it may have died meanwhile
+            self.log = log
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(log.run, partial(self._send, nursery, log))
                 nursery.start_soon(self._follow, log)
@@ -178,7 +180,10 @@ class Controller:
             return
         asked = peer.log
         with trio.move_on_after(WAIT_S):
-            response = await asked.ask(self.node_id, over_the_wire(message.message))
+            try:
+                response = await asked.ask(self.node_id, over_the_wire(message.message))
+            except KafkaError:  # it died: the connection ends
+                return
             await trio.sleep(LATENCY_S)
             if peer.log is asked and self.quorum.reached(message.broker_id, self.node_id) is not None:
                 log.step(PeerMessage(message.broker_id, over_the_wire(response)))
