@@ -15,7 +15,6 @@ begun anew.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import trio
@@ -92,14 +91,12 @@ class QuorumLog:
         self._clock = machine.clock
         self._worker = Workers(machine.threads, 1)
         self._moved: trio.Event | None = None
-        self._turn: trio.Event | None = None
         self.service = ElectionService(
             election,
             self,
             VoterKeeper(log, state, machine.clock.now_ms, self._take_control_records),
             clock=machine.clock,
             worker=Workers(machine.threads, 1),
-            before_append=self._wait_turn,
         )
 
     def __repr__(self) -> str:
@@ -238,23 +235,10 @@ class QuorumLog:
 
     # ---------------------------------------------------------------------------------------------------- the leader
 
-    @contextmanager
-    def uninterrupted(self) -> Iterator[None]:
-        """Keep control records from being appended: who decides what it appends by where that will stand needs it."""
-        assert self._turn is None, "the metadata log has one writer"
-        self._turn = trio.Event()
-        try:
-            yield
-        finally:
-            self._turn.set()
-            self._turn = None
-
-    async def _wait_turn(self) -> None:
-        while self._turn is not None:
-            await self._turn.wait()
-
     def append_in_steps(self, values: Sequence[bytes], now_ms: int) -> Generator[None, None, int]:
         """Append records as one batch and return the first one's offset; nothing is appended before the last step.
+
+        What the quorum says of itself may be appended meanwhile, so that offset is known at the end.
 
         Raises:
             KafkaError: NOT_CONTROLLER: this replica does not lead, or the lead was lost on the way.

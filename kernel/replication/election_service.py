@@ -20,7 +20,7 @@ from ..errors import ErrorCode, KafkaError
 from ..partitions.election_driver import EFFECTS_MAX, endless, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..contracts.election import Election, ElectionInput, Ready
     from ..machine.clock import Clock
@@ -56,7 +56,6 @@ class ElectionService:
         *,
         clock: Clock,
         worker: Workers,
-        before_append: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         """Make it.
 
@@ -66,10 +65,9 @@ class ElectionService:
             keeper: Keeps and appends.
             clock: The monotonic one.
             worker: The thread that keeps; nobody's else, for votes wait for it.
-            before_append: Waits until control records may be appended.
         """
         self._election, self._replica, self._keeper = election, replica, keeper
-        self._clock, self._worker, self._before_append = clock, worker, before_append
+        self._clock, self._worker = clock, worker
         self._asked: dict[int, _Asked] = {}
         self._correlation_id = 0
         self._effects_left = EFFECTS_MAX
@@ -150,8 +148,6 @@ class ElectionService:
             if self._effects_left == 0:
                 raise endless(self._election)
             self._effects_left -= 1
-            if ready.append and self._before_append is not None:
-                await self._before_append()
             await self._walk(ready, send)
 
     async def _walk(self, ready: Ready, send: Callable[[Sequence[PeerMessage]], object]) -> None:
