@@ -79,7 +79,7 @@ def _check_registration(rules: ControllerRules, request: BrokerRegistrationReque
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"{request.broker_id} is no id of a broker")
     if request.is_migrating_zk_broker or not request.listeners:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a broker registers with listeners, and with KRaft alone")
-    if request.broker_id == rules.node_id:
+    if rules.is_own(request.broker_id):
         # This node registers without a request: by one it could only be another process.
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"{request.broker_id} is the id of this controller's own node"
@@ -96,7 +96,7 @@ def broker_heartbeat(
             nobody would renew it.
     """
     broker = find_broker(image, request.broker_id, request.broker_epoch)
-    if broker.broker_id == rules.node_id:
+    if rules.is_own(broker.broker_id):
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH, f"{broker.broker_id} is this controller's own node, which sends no heartbeats"
         )

@@ -110,7 +110,7 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
     if (
         known is not None
         and restarted
-        and registration.broker_id != rules.node_id
+        and not rules.is_own(registration.broker_id)
         and _may_live(known, rules, registration)
     ):
         raise KafkaError(

@@ -44,6 +44,8 @@ class ControllerRules:
         internal_topics: Of coordinators: they are created with the cleanup policy they need, enabled or not.
         has_storage: Whether some plugin offers one.
         sessions: When brokers were heard of last.
+        has_own_broker: Whether the broker of the controller's node, if it is one, lives and dies with the controller,
+            and registers without a request; among several controllers it is known by its requests, as all others are.
     """
 
     node_id: int
@@ -54,6 +56,11 @@ class ControllerRules:
     internal_topics: Set[str] = frozenset()
     has_storage: bool = True
     sessions: BrokerSessions = attrs.field(factory=BrokerSessions)
+    has_own_broker: bool = True
+
+    def is_own(self, broker_id: int) -> bool:
+        """Return whether a broker lives and dies with this controller."""
+        return self.has_own_broker and broker_id == self.node_id
 
     def config_at(self, image: MetadataImage) -> BrokerConfig:
         """Return the node's configuration with the dynamic layers of an image."""

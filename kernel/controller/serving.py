@@ -51,7 +51,7 @@ class ControllerServing:
         self._metadata, self._rules = metadata, rules
         listeners = controller_endpoints(rules.config, machine.network.host_name())
         self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=sessions, clock=clock, listeners=listeners)
-        self.watch = SessionWatch(metadata, sessions, node_id=rules.node_id, clock=clock)
+        self.watch = SessionWatch(metadata, rules, clock)
         self.dead = DeadBrokers(metadata, sessions, rules.config, machine.network)
         self.own_directories = OwnDirectories(metadata, node_id=rules.node_id, failed=failed_directories)
         # Who was there before this process has no connection to it: he is alive, or another process has his place.
@@ -72,4 +72,5 @@ class ControllerServing:
         if self.balance is not None:
             yield "leader balance", self.balance.run
         yield "dead brokers", self.dead.run
-        yield "own directories", self.own_directories.run
+        if self._rules.has_own_broker:
+            yield "own directories", self.own_directories.run

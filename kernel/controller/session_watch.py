@@ -11,8 +11,8 @@ from ..errors import KafkaError
 
 if TYPE_CHECKING:
     from ..machine.clock import Clock
-    from .broker_sessions import BrokerSessions
     from .metadata_log import MetadataLog
+    from .rules import ControllerRules
 
 log = logging.getLogger(__name__)
 
@@ -24,13 +24,13 @@ LATE_MS_MIN: Final = 500
 class SessionWatch:
     """Life: made, `run` as a service of the broker that has the controller."""
 
-    def __init__(self, metadata: MetadataLog, sessions: BrokerSessions, *, node_id: int, clock: Clock) -> None:
-        """Watch the sessions of the brokers of a metadata log, which is loaded; not the controller's own."""
+    def __init__(self, metadata: MetadataLog, rules: ControllerRules, clock: Clock) -> None:
+        """Watch the sessions of the brokers of a metadata log, which is loaded; not of one that is the controller's."""
         self._metadata = metadata
-        self._sessions = sessions
+        self._sessions = rules.sessions
         self._clock = clock
-        others = [broker for broker in metadata.image.brokers.values() if broker.broker_id != node_id]
-        sessions.begin(broker for broker in others if not broker.is_fenced)
+        others = [broker for broker in metadata.image.brokers.values() if not rules.is_own(broker.broker_id)]
+        self._sessions.begin(broker for broker in others if not broker.is_fenced)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Fence whoever is not heard of, until cancelled."""

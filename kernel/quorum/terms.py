@@ -277,7 +277,7 @@ class ControllerTerms:
         clock = self._machine.clock
         timeout_ms = self._rules.config.get_int("broker.session.timeout.ms")
         sessions = BrokerSessions(monotonic_ms=clock.monotonic_ms, timeout_ms=timeout_ms)
-        rules = attrs.evolve(self._rules, sessions=sessions)
+        rules = attrs.evolve(self._rules, sessions=sessions, has_own_broker=False)
         metadata = MetadataLog(
             log=TermLog(self._replica, leader_epoch),
             rules=rules,

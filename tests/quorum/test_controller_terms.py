@@ -27,6 +27,8 @@ from odradek.kernel.wire.messages.api_56_alter_partition import (
     PartitionData,
     TopicData,
 )
+from odradek.kernel.wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
+from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest
 from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
 from tests.controller.controller_requests import (
     create_topics,
@@ -36,6 +38,7 @@ from tests.controller.controller_requests import (
     topic,
     update_features,
 )
+from tests.controller.metadata_helpers import CLUSTER_ID, registration
 
 from .fake_replica import FakeReplica
 from .term_nodes import Node, ask, register, replicate
@@ -313,6 +316,36 @@ def test_a_lowered_level_is_answered_when_the_leaders_snapshot_stands_for_all_be
             (snapshot,) = SnapshotStore(directory=tmp_path, files=OsFiles()).ids()
             assert (answer.error_code, metadata.image.metadata_version) == (0, 22)
             assert snapshot.end_offset == node.images.next_offset == node.replica.start_offset
+
+    trio.run(main)
+
+
+def test_the_broker_beside_the_controller_is_known_by_its_requests_as_all_are() -> None:
+    async def main() -> None:
+        async with Node().running() as node:
+            first = await node.lead(1)
+            known = registration(1)
+            request = BrokerRegistrationRequest(
+                broker_id=1,
+                cluster_id=CLUSTER_ID,
+                incarnation_id=known.incarnation_id,
+                listeners=[Listener(name=each.name, host=each.host, port=each.port) for each in known.listeners],
+                features=[
+                    Feature(name=name, min_supported_version=low, max_supported_version=high)
+                    for name, (low, high) in known.features.items()
+                ],
+            )
+            epoch = (await first.ask(request)).broker_epoch
+            beat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch, current_metadata_offset=1 << 40)
+            assert not (await first.ask(beat)).is_fenced
+            node.replica.lose(2, 2)
+            await node.ended()
+            second = await node.lead(3)
+            serving = node.terms.serving
+            assert serving is not None
+            assert "own directories" not in dict(serving.services())
+            assert serving.watch._sessions.is_valid(1, epoch), "who is not heard of any more is fenced"
+            assert not (await second.ask(beat)).is_fenced
 
     trio.run(main)
 
