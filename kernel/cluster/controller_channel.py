@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from ..errors import ErrorCode, KafkaError
-from ..peers.errors import RequestTimeoutError
+from ..peers.errors import NobodyListensError, RequestTimeoutError
 from .controller_nodes import ControllerRoute
 from .peer_channel import PeerChannel
 from .peer_settings import controller_tls, quorum_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..config.broker import BrokerConfig
     from ..machine.machine import Machine
     from ..peers.errors import ClientError
@@ -42,6 +44,7 @@ class ControllerChannel(PeerChannel):
 
     Attributes:
         asked: Who has answered last; for a channel on which one task asks.
+        on_refused: Told of an address at which nobody listens.
     """
 
     def __init__(self, name: str, *, config: BrokerConfig, machine: Machine, nodes: ControllerNodes) -> None:
@@ -67,6 +70,7 @@ class ControllerChannel(PeerChannel):
             reconnect_ms_max=REST_MS_MAX,
         )
         self.asked: tuple[str, int] | None = None
+        self.on_refused: Callable[[tuple[str, int]], object] = lambda _where: None
         self._route = route
         self._rounds_count = 0
         self.on_failure = self._not_reached
@@ -114,7 +118,9 @@ class ControllerChannel(PeerChannel):
         """Wait so long. Cancelled: nothing happens."""
         await trio.sleep(self.rest_ms / 1000)
 
-    def _not_reached(self, where: tuple[str, int], _error: ClientError) -> bool:
+    def _not_reached(self, where: tuple[str, int], error: ClientError) -> bool:
+        if isinstance(error, NobodyListensError):
+            self.on_refused(where)
         self._fail(where)
         return self._route.is_round_over
 

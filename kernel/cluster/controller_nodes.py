@@ -93,6 +93,11 @@ class ControllerNodes:
             return self._leader_address
         return self._voters.get(node_id) or self._configured.get(node_id)
 
+    def node_at(self, address: tuple[str, int] | None) -> int:
+        """Return which controller listens at an address, -1 where that is not known."""
+        known = {**self._configured, **self._voters}
+        return next((node_id for node_id in known if self.address_of(node_id) == address), NOBODY)
+
     def leader_address(self) -> ControllerAddress | None:
         """Return where the active controller listens, None while it is not known."""
         return None if self.leader_id == NOBODY else self.address_of(self.leader_id)

@@ -119,6 +119,11 @@ class PeerChannel:
             self._attempt.deadline = trio.current_time() + LATE_ANSWERS_S
             connection.retire()
 
+    def abandon(self) -> None:
+        """End the connection: nobody wants an answer any more to what was asked over it, and others are not to wait."""
+        self._connection = None
+        self._attempt.cancel()
+
     async def _connect(self, host: str, port: int) -> None:
         try:
             async with open_connection(

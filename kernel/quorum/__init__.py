@@ -12,6 +12,10 @@ log is `controller/local_log.py`.
 | `log_epochs` | Shell: where epochs end in a log that begins behind a snapshot; who went another way |
 | `committed_images` | Shell: the image of what is committed, whoever leads; snapshots of it |
 | `terms` | Shell: the controller, in those terms in which this node leads |
+| `following` | Shell: the fetches of a controller that does not lead |
+| `known_controllers` | Shell: who votes and who leads, by this controller's log, told its node's channels |
+| `voter_channels` | Shell: the election's messages to other voters |
+| `voter_messages` | Pure core: what the shell adds to them |
 | `voter_history` | Pure core: who votes, as the newest snapshot and the log behind it name them |
 | `founding` | Pure core: how voters whose directories are empty found a cluster, once |
 | `founding_messages` | Pure core: what they say to each other meanwhile |

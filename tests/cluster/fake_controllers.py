@@ -28,13 +28,23 @@ from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, Format
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
 from odradek.kernel.wire.messages.api_01_fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
+    SnapshotId,
 )
+from odradek.kernel.wire.messages.api_59_fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    ResponsePartitionSnapshot,
+    ResponseSnapshotId,
+    ResponseTopicSnapshot,
+)
+from odradek.kernel.wire.messages.api_59_fetch_snapshot import LeaderIdAndEpoch as SnapshotLeader
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterResponse
 from odradek.kernel.wire.messages.api_62_broker_registration import BrokerRegistrationResponse
 from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatResponse
@@ -74,6 +84,12 @@ class Quorum:
         answered: Which controllers did something, and what, by API key.
         unaware: Controllers that still believe in this leader and epoch.
         silent: Controllers that answer nothing.
+        batches: The log, a record in each.
+        changed: Set when a fetch that waits is to look again.
+        diverging: Where the leader says that the log of who fetches goes another way, once.
+        snapshot: Bytes that the leader has in the place of the records up to `start_offset`.
+        start_offset: Where its log begins.
+        fetches: Who fetched what: from which offset, after which epoch, with which high watermark.
     """
 
     leader_id: int = 1
@@ -84,6 +100,10 @@ class Quorum:
     silent: set[int] = attrs.field(factory=set)
     batches: list[bytes] = attrs.field(factory=list)
     changed: trio.Event = attrs.field(factory=trio.Event)
+    diverging: EpochEndOffset | None = None
+    snapshot: bytes = b""
+    start_offset: int = 0
+    fetches: list[tuple[int, int, int, int]] = attrs.field(factory=list)
 
     def append(self, record: MetadataRecord) -> None:
         """Commit a record."""
@@ -145,6 +165,8 @@ class FakeController:
             return every_api({})
         if api_key == 1:
             return await self._fetched(request)
+        if api_key == 59:
+            return self._part(request)
         if api_key == 60:
             return DescribeClusterResponse(endpoint_type=2, cluster_id=CLUSTER_ID, controller_id=1)
         leader_id, _ = self._believed()
@@ -165,22 +187,44 @@ class FakeController:
         return self._quorum.unaware.get(self.node_id, (self._quorum.leader_id, self._quorum.epoch))
 
     async def _fetched(self, request: FetchRequest) -> FetchResponse:
-        wanted = request.topics[0].partitions[0]
+        quorum, wanted = self._quorum, request.topics[0].partitions[0]
+        offset = wanted.fetch_offset
+        quorum.fetches.append((self.node_id, offset, wanted.last_fetched_epoch, wanted.high_watermark))
         error = self._refusal(wanted.current_leader_epoch)
-        if error is ErrorCode.NONE and wanted.fetch_offset >= len(self._quorum.batches):
+        if error is ErrorCode.NONE and offset >= len(quorum.batches) and quorum.diverging is None:
             with trio.move_on_after(request.max_wait_ms / 1000):
-                await self._quorum.changed.wait()
+                await quorum.changed.wait()
             error = self._refusal(wanted.current_leader_epoch)
         leader_id, epoch = self._believed()
         partition = PartitionData(
             error_code=error,
-            high_watermark=len(self._quorum.batches),
+            high_watermark=len(quorum.batches),
             current_leader=LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch),
-            records=b"" if error else b"".join(self._quorum.batches[wanted.fetch_offset :]),
+            records=b"",
         )
+        if error is ErrorCode.NONE:
+            if quorum.diverging is not None:
+                partition.diverging_epoch, quorum.diverging = quorum.diverging, None
+            elif offset < quorum.start_offset:
+                partition.snapshot_id = SnapshotId(end_offset=quorum.start_offset, epoch=epoch)
+            else:
+                partition.records = b"".join(quorum.batches[offset:])
         endpoints = [NodeEndpoint(node_id=each, host=address_of(each).host, port=PORT) for each in IDS]
         topic = FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
         return FetchResponse(responses=[topic], node_endpoints=endpoints)
+
+    def _part(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        wanted = request.topics[0].partitions[0]
+        leader_id, epoch = self._believed()
+        part = ResponsePartitionSnapshot(
+            error_code=self._refusal(wanted.current_leader_epoch),
+            snapshot_id=ResponseSnapshotId(end_offset=wanted.snapshot_id.end_offset, epoch=wanted.snapshot_id.epoch),
+            current_leader=SnapshotLeader(leader_id=leader_id, leader_epoch=epoch),
+            size=len(self._quorum.snapshot),
+            position=wanted.position,
+            unaligned_records=self._quorum.snapshot[wanted.position : wanted.position + request.max_bytes],
+        )
+        return FetchSnapshotResponse(topics=[ResponseTopicSnapshot(name=METADATA_TOPIC, partitions=[part])])
 
     def _refusal(self, epoch: int) -> ErrorCode:
         leader_id, own = self._believed()
@@ -189,17 +233,18 @@ class FakeController:
         return ErrorCode.NONE if leader_id == self.node_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-class Joined:
-    """A broker beside three controllers.
+class Controllers:
+    """Three controllers, and the host of a node beside them.
 
     Attributes:
         controllers: By id.
         quorum: What they agree on.
-        nodes: What the broker knows of them.
-        member: The broker.
+        config: The node's.
+        machine: The node's.
+        nodes: What the node knows of them.
     """
 
-    def __init__(self, world: World, nursery: trio.Nursery, directory: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, world: World, nursery: trio.Nursery, settings: Mapping[str, str]) -> None:
         self.world = world
         self.network = Network(world)
         self.nursery = nursery
@@ -208,21 +253,46 @@ class Joined:
             each: FakeController(each, self.quorum, SimulatedHost(world, self.network, address_of(each).host))
             for each in IDS
         }
-        self.host = SimulatedHost(world, self.network, "broker-9")
         self.config = config_of(settings)
+        self.host = SimulatedHost(world, self.network, f"node-{self.config.node_id}")
         self.machine: Machine = self.host.start_process().machine
-        engine = MemoryEngine(make_context(directory))
-        engine.start()
-        opened = engine.open_log(TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0), LogConfig())
         self.nodes = ControllerNodes((), {each: address_of(each) for each in IDS})
-        followed = FollowedMetadata(self.config, self.machine, self.nodes, opened, CLUSTER_ID)
-        self.member = ClusterMember(
-            self.config, self.machine, self.nodes, followed.observer, CLUSTER_ID, follow=followed.run
-        )
+
+    async def start(self) -> None:
+        """Have all controllers live, with a little metadata."""
+        self.quorum.append(FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID))
+        self.quorum.append(ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="a"))
+        for controller in self.controllers.values():
+            await controller.live(self.nursery)
 
     def elapsed_ms(self) -> int:
         """The world's time."""
         return self.world.now_ns // 1_000_000
+
+    async def until(self, condition: Callable[[], bool]) -> int:
+        """Let time pass until something is so; return how long that took, in milliseconds."""
+        began_ms = self.elapsed_ms()
+        while not condition():  # noqa: ASYNC110 - the world tells nobody what happens in it
+            await trio.sleep(0.001)
+        return self.elapsed_ms() - began_ms
+
+
+class Joined(Controllers):
+    """A broker beside three controllers.
+
+    Attributes:
+        member: The broker.
+    """
+
+    def __init__(self, world: World, nursery: trio.Nursery, directory: Path, settings: Mapping[str, str]) -> None:
+        super().__init__(world, nursery, settings)
+        engine = MemoryEngine(make_context(directory))
+        engine.start()
+        opened = engine.open_log(TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0), LogConfig())
+        followed = FollowedMetadata(self.config, self.machine, self.nodes, opened, CLUSTER_ID)
+        self.member = ClusterMember(
+            self.config, self.machine, self.nodes, followed.observer, CLUSTER_ID, follow=followed.run
+        )
 
     async def register(self) -> None:
         """Have it be a member that lives."""
@@ -231,13 +301,6 @@ class Joined:
         )
         await self.member.register(registration)
         await self.member.go_live()
-
-    async def until(self, condition: Callable[[], bool]) -> int:
-        """Let time pass until something is so; return how long that took, in milliseconds."""
-        began_ms = self.elapsed_ms()
-        while not condition():  # noqa: ASYNC110 - the world tells nobody what happens in it
-            await trio.sleep(0.001)
-        return self.elapsed_ms() - began_ms
 
 
 def config_of(settings: Mapping[str, str]) -> BrokerConfig:
@@ -263,10 +326,7 @@ def beside_controllers(
 async def _joined(world: World, directory: Path, settings: Mapping[str, str]) -> AsyncIterator[Joined]:
     async with trio.open_nursery() as nursery:
         joined = Joined(world, nursery, directory, settings)
-        joined.quorum.append(FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID))
-        joined.quorum.append(ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="a"))
-        for controller in joined.controllers.values():
-            await controller.live(nursery)
+        await joined.start()
         await nursery.start(joined.member.run)
         yield joined
         nursery.cancel_scope.cancel()

@@ -1,0 +1,317 @@
+"""Shell: how a controller that does not lead has what the leader has: it fetches, appends, flushes, and fetches on.
+
+    flush ──> Fetch: "all below this offset is durable here" ──> leader
+                 <── batches, high watermark ──> append, flush; then the high watermark is learned
+                 <── where the logs diverge  ──> truncate; the high watermark of that answer counts for nothing
+                 <── a snapshot's name       ──> FetchSnapshot, part by part ──> log and image begin anew
+    what was answered is told the election when it is taken: by answers a follower knows that its leader lives
+
+Who knows no leader asks one controller after the other, and is told who it is, by an answer or by the leader itself.
+What is asked of one is not waited for once another leads, or the same in another epoch, or this one stands itself.
+
+A leader whose connection ended, and whose machine refuses the next one, is gone: the election hears of it at once
+(`PeerRefused`). One that is silent may live: nothing but time is said then.
+
+*Source:* KIP-595, KIP-630, KIP-853; `pollFollower` and `handleFetchResponse` of Kafka 4.3's KafkaRaftClient.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import trio
+
+from ..cluster.controller_channel import ControllerChannel
+from ..cluster.controller_nodes import NOBODY
+from ..cluster.metadata_fetches import LogEnd, read_fetch, read_snapshot_part
+from ..contracts.election import FetchEnded, PeerRefused, Role
+from ..controller.snapshots import SnapshotId
+from ..errors import CorruptionError, ErrorCode, KafkaError
+from ..machine.turnstile import Slices
+from ..peers.errors import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ..cluster.controller_nodes import ControllerNodes
+    from ..cluster.metadata_fetches import Fetched, FetchedPart, MetadataFetcher
+    from ..config.broker import BrokerConfig
+    from ..contracts.election import ElectionInput
+    from ..machine.machine import Machine
+    from ..types import Buffer
+    from ..wire.message import Message
+
+log = logging.getLogger(__name__)
+
+WAIT_MS: Final = 500
+"""How long the leader may wait for news: a part of the time after which a follower takes it for gone."""
+STEPS_PER_SLICE: Final = 50
+
+
+class FollowedLog(Protocol):
+    """The replica, as whoever fetches into it needs it: `QuorumLog`."""
+
+    @property
+    def role(self) -> Role:
+        """What it is, as carried out."""
+        ...
+
+    @property
+    def leader_id(self) -> int:
+        """Who leads, -1 when unknown."""
+        ...
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch that goes with it, -1 before the first."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset."""
+        ...
+
+    @property
+    def latest_epoch(self) -> int:
+        """Of the last record, -1 without one."""
+        ...
+
+    @property
+    def high_watermark(self) -> int:
+        """The first offset that is not known to be committed."""
+        ...
+
+    def follows(self, leader_epoch: int) -> bool:
+        """Return whether it takes what the leader of an epoch has."""
+        ...
+
+    async def wait_changed(self) -> None:
+        """Wait for the next change of any of these."""
+        ...
+
+    def append_fetched_in_steps(self, records: Buffer, leader_epoch: int) -> Generator[None, None, None]:
+        """Append batches of an epoch's leader, as long as it follows that."""
+        ...
+
+    async def flush(self) -> None:
+        """Make everything appended durable, and let the election count it."""
+        ...
+
+    def learn_high_watermark(self, offset: int) -> None:
+        """Take note of what the leader says is committed."""
+        ...
+
+    def diverging_offset(self, leader_epoch: int, end_offset: int) -> int:
+        """Return where it is to be truncated, as the leader's last epoch up to its own ends there."""
+        ...
+
+    def truncate(self, offset: int) -> None:
+        """Give up everything at or above an offset."""
+        ...
+
+    def step(self, event: ElectionInput) -> None:
+        """Have the election take an input."""
+        ...
+
+
+class SnapshotTaker(Protocol):
+    """Who begins anew with a snapshot, log and image: `CommittedImages`."""
+
+    async def take_snapshot(self, identifier: SnapshotId, data: bytes) -> object:
+        """Keep it, and begin anew with it."""
+        ...
+
+
+class _Standing(NamedTuple):
+    """Whom this controller follows, and in which epoch."""
+
+    role: Role
+    leader_id: int
+    leader_epoch: int
+
+
+class MetadataFollowing:
+    """Life: made, `run` as a task beside the election's. Owned by the controller."""
+
+    def __init__(
+        self,
+        followed: FollowedLog,
+        images: SnapshotTaker,
+        fetcher: MetadataFetcher,
+        *,
+        config: BrokerConfig,
+        machine: Machine,
+        nodes: ControllerNodes,
+    ) -> None:
+        """Make it; asks nobody yet.
+
+        Args:
+            followed: The replica of this controller.
+            images: What is committed of it.
+            fetcher: Who fetches.
+            config: Times, and how the controllers' listener is spoken to.
+            machine: Network and chance.
+            nodes: Where controllers are; told who leads.
+
+        Raises:
+            ConfigError: A certificate cannot be used.
+        """
+        self._log = followed
+        self._images = images
+        self._fetcher = fetcher
+        self._nodes = nodes
+        self._timeout_ms = config.get_int("controller.quorum.request.timeout.ms")
+        self._channel = ControllerChannel("the metadata log", config=config, machine=machine, nodes=nodes)
+        self._channel.on_refused = self._refused
+        self._failures_count = 0
+        self._told = ""
+
+    def __repr__(self) -> str:
+        return f"MetadataFollowing({self._standing()}, {self._channel!r})"
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Follow whoever leads until cancelled; what is appended then is whole.
+
+        Raises:
+            StorageError: The disk is full or failing, a record is of a newer format, or the leader has another log from
+                an offset on that was committed.
+        """
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._channel.run)
+            task_status.started()
+            while True:
+                if self._log.role is not Role.FOLLOWER:
+                    await self._log.wait_changed()
+                    continue
+                try:
+                    await self._follow()
+                    self._failures_count = 0
+                except (ClientError, CorruptionError, KafkaError) as error:
+                    await self._rest(error)
+
+    async def _rest(self, error: Exception) -> None:
+        """Wait before the next fetch; not after the first failure: whether a leader is gone shows with the next one."""
+        self._failures_count += 1
+        if str(error) != self._told:
+            self._told = str(error)
+            log.info("the metadata log is not followed: %s", error)
+        if self._failures_count > 1:
+            await self._channel.rest()
+
+    def _standing(self) -> _Standing:
+        return _Standing(self._log.role, self._log.leader_id, self._log.leader_epoch)
+
+    def _refused(self, where: tuple[str, int]) -> None:
+        """Tell the election that nobody listens where a controller was; of its leader that is news."""
+        if self._log.role is Role.FOLLOWER and where == self._nodes.address_of(self._log.leader_id):
+            self._log.step(PeerRefused(self._log.leader_id))
+
+    # ----------------------------------------------------------------------------------------------------- one fetch
+
+    async def _follow(self) -> None:
+        """Fetch once and take what comes, unless this controller is something else by then.
+
+        Raises:
+            KafkaError: Who was asked refuses, or does not lead; this controller does not follow any more.
+            ClientError: It does not answer.
+            CorruptionError: What it sent does not fit.
+            StorageError: The disk is full or failing.
+        """
+        await self._log.flush()  # what a fetch says is here is durable
+        standing = self._standing()
+        if standing.role is not Role.FOLLOWER:
+            return
+        self._nodes.learn(standing.leader_id, standing.leader_epoch)
+        end = LogEnd(self._log.end_offset, self._log.latest_epoch, self._log.high_watermark)
+        response = await self._asked(self._fetcher.fetch(end, standing.leader_epoch, WAIT_MS), standing, WAIT_MS)
+        if response is None:
+            return
+        answer = read_fetch(response)
+        if self._is_leaders(answer, standing):
+            await self._take(answer, standing)
+        self._end(answer, standing)
+
+    async def _asked(self, request: Message, standing: _Standing, wait_ms: int = 0) -> Any:
+        """Return an answer; None where nobody wants it any more, as this controller stands elsewhere.
+
+        Raises:
+            ClientError: None came.
+            KafkaError: UNSUPPORTED_VERSION.
+        """
+        answer = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._cancel_once_moved, standing, nursery.cancel_scope)
+            try:
+                answer = await self._channel.request_of_any(request, timeout_ms=wait_ms + self._timeout_ms)
+            except (ClientError, KafkaError) as error:
+                answer = error
+            nursery.cancel_scope.cancel()
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is None:
+            self._channel.abandon()
+        return answer if self._standing() == standing else None
+
+    async def _cancel_once_moved(self, standing: _Standing, scope: trio.CancelScope) -> None:
+        while self._standing() == standing:
+            await self._log.wait_changed()
+        scope.cancel()
+
+    def _is_leaders(self, answer: Fetched | FetchedPart, standing: _Standing) -> bool:
+        """Return whether an answer is the leader's, in the epoch in which it was asked."""
+        said = (answer.leader_id, answer.leader_epoch)
+        return answer.error is ErrorCode.NONE and standing.leader_id != NOBODY and said == standing[1:]
+
+    def _end(self, answer: Fetched | FetchedPart, standing: _Standing) -> None:
+        """Tell everybody who asks for it what an answer said, when it is taken.
+
+        Raises:
+            KafkaError: It is no news, and not the leader's.
+        """
+        is_leaders, asked = self._is_leaders(answer, standing), self._channel.asked
+        is_news = self._nodes.learn(answer.leader_id, answer.leader_epoch, answer.endpoints)
+        by = standing.leader_id if is_leaders else self._nodes.node_at(asked)
+        self._log.step(FetchEnded(by, answer.error, answer.leader_id, answer.leader_epoch))
+        if is_leaders:
+            self._told = ""
+            self._channel.confirm()
+        elif not is_news:
+            if answer.error is not ErrorCode.NONE:
+                self._channel.leave(asked)
+            raise KafkaError(answer.error, f"controller {by} is not who is followed here")
+
+    async def _take(self, answer: Fetched, standing: _Standing) -> None:
+        """Take what the leader sent; its high watermark counts for a log that agrees with its own."""
+        if answer.diverging is not None:
+            self._log.truncate(self._log.diverging_offset(*answer.diverging))
+        elif answer.snapshot is not None:
+            await self._take_snapshot(SnapshotId(*answer.snapshot), standing)
+        else:
+            if answer.records:
+                steps = self._log.append_fetched_in_steps(answer.records, standing.leader_epoch)
+                await Slices(STEPS_PER_SLICE).run(steps)
+                await self._log.flush()
+            if self._log.follows(standing.leader_epoch):
+                self._log.learn_high_watermark(answer.high_watermark)
+
+    async def _take_snapshot(self, identifier: SnapshotId, standing: _Standing) -> None:
+        parts: list[bytes] = []
+        size_bytes, position = 1, 0
+        while position < size_bytes:
+            request = self._fetcher.fetch_snapshot(identifier, position, standing.leader_epoch)
+            response = await self._asked(request, standing)
+            if response is None:
+                return
+            part = read_snapshot_part(response)
+            self._end(part, standing)
+            if not self._is_leaders(part, standing):
+                return
+            if not part.data:
+                raise CorruptionError("the leader sent an empty part of a snapshot")
+            size_bytes = part.size_bytes
+            parts.append(part.data)
+            position += len(part.data)
+        await self._images.take_snapshot(identifier, b"".join(parts))
