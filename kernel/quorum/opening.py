@@ -144,6 +144,10 @@ def _epochs(log: PartitionLog, snapshot: SnapshotId, files: Files) -> LogEpochs:
     A snapshot of a larger epoch, or behind the log's end, was fetched, and a crash came before the log was begun anew:
     it may be another one than the leader's, and nobody may take it for committed.
     """
+    if log.log_start_offset == log.log_end_offset:
+        log.truncate_fully(
+            log.log_end_offset
+        )  # a log that was begun may be on no disk yet, and votes are kept beside it
     log.flush()  # what a crash left in memory alone counts as durable from here on
     epochs = LogEpochs(log, _before(log, snapshot, files))
     if snapshot.end_offset and (snapshot.epoch, snapshot.end_offset) > epochs.end:

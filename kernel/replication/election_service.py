@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..partitions.election_driver import ElectedReplica, Keeper
     from ..wire.message import Message
 
-TICK_MS: Final = 20
+TICK_MS: Final = 25
 """How often time passes: a small part of what voters wait for each other at the least (50 ms)."""
 
 

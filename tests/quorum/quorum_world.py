@@ -18,7 +18,7 @@ from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import ElectionFactory, FetchEnded, PeerMessage, PeerRefused, Role
 from odradek.kernel.contracts.log_values import EpochEnd
-from odradek.kernel.contracts.storage import LogConfig, PartitionLog
+from odradek.kernel.contracts.storage import KnownEnd, LogConfig, PartitionLog
 from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.controller.snapshots import SnapshotId
 from odradek.kernel.errors import ErrorCode, KafkaError
@@ -76,6 +76,7 @@ class Controller:
         snapshot: What it begins behind.
         failure: What its process ended by.
         follows: Whether it fetches.
+        known_end: What its log is opened with; without it, a log that is begun may be on no disk yet.
         observes: Whether it looks for a leader by itself: nobody founded anything on it.
     """
 
@@ -88,6 +89,7 @@ class Controller:
         self.log: QuorumLog | None = None
         self.failure: Exception | None = None
         self.follows = True
+        self.known_end: KnownEnd | None = lambda _directory: 0
         self.observes = isinstance(founding, KRaftVoters) and not founding.voters
         self._asked_count = 0
         self.gone = trio.Event()
@@ -108,9 +110,9 @@ class Controller:
             self.host.lose_power(style)
             self.host.power_on()
 
-    def opened(self, process: Process) -> QuorumLog:
-        """Open its log."""
-        machine, config = process.machine, config_of(self.node_id)
+    def open_log(self, process: Process) -> PartitionLog:
+        """Open its log as its storage has it."""
+        machine = process.machine
         context = StorageContext(
             log_dirs=["/data"],
             node_id=self.node_id,
@@ -125,9 +127,14 @@ class Controller:
         )
         engine = SegmentEngine(context)
         engine.start()
-        self.partition_log = engine.open_log(
-            PARTITION, LogConfig(segment_bytes=4096, segment_index_bytes=240), known_end=lambda _directory: 0
+        return engine.open_log(
+            PARTITION, LogConfig(segment_bytes=4096, segment_index_bytes=240), known_end=self.known_end
         )
+
+    def opened(self, process: Process) -> QuorumLog:
+        """Open its replica."""
+        machine, config = process.machine, config_of(self.node_id)
+        self.partition_log = self.open_log(process)
         founding = self.founding
         return open_quorum_log(
             log=self.partition_log,

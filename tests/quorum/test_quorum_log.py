@@ -86,6 +86,43 @@ def test_a_single_voter_leads_at_once() -> None:
     assert took_s < 0.2
 
 
+def test_what_is_promised_is_kept_beside_a_log_that_has_no_record_yet() -> None:
+    async def main(quorum: Quorum) -> list[bytes]:
+        only = quorum.controllers[7]
+        only.known_end = None
+        leader = await quorum.leader()
+        await append(leader, b"one")
+        only.crash(PowerLoss.LOST)
+        only.start()
+        return values(await quorum.leader())
+
+    assert in_quorum(main, 7) == [b"one"]
+
+
+def test_a_log_that_a_broker_alone_has_written_goes_on_with_voters() -> None:
+    async def main(quorum: Quorum) -> tuple[list[bytes], int, KRaftVoters | None]:
+        only = quorum.controllers[7]
+        await quorum.leader()
+        only.crash()
+        only.host.disk.directory(DATA.parent).put(DATA.name, None)
+        process = only.host.start_process()
+        alone = only.open_log(process)
+        alone.assign_epoch(5, 0)
+        alone.append(batch_of(b"old", 0, 5), 0, 0, 0)
+        alone.write_pending()
+        alone.flush()
+        process.kill()
+        only.start()
+        leader = await quorum.leader()
+        await append(leader, b"new")
+        return values(leader), leader.leader_epoch, leader.voters_at(leader.high_watermark)
+
+    kept, epoch, voters = in_quorum(main, 7)
+
+    assert (kept, voters) == ([b"old", b"new"], voters_of(7))
+    assert epoch > 5
+
+
 def test_an_epoch_begins_with_a_record_of_its_leader_and_the_first_one_names_the_voters() -> None:
     async def main(quorum: Quorum) -> tuple[int | None, int, KRaftVoters | None, KRaftVoters | None]:
         leader = await quorum.leader()
