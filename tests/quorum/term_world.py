@@ -91,11 +91,11 @@ class TermController(Controller):
             await super()._take(log, leader, answer)
             return
         assert leader.host.process is not None
-        data = read_file(leader.host.process.machine.files, DIRECTORY / answer.snapshot.file_name)
         try:
+            data = read_file(leader.host.process.machine.files, DIRECTORY / answer.snapshot.file_name)
             await self.images.take_snapshot(answer.snapshot, data)
-        except (KafkaError, CorruptionError):
-            return
+        except (FileNotFoundError, KafkaError, CorruptionError):
+            return  # the leader has a newer one, or is none any more
 
 
 class TermQuorum(Quorum):
