@@ -144,6 +144,7 @@ class MetadataLog:
         worker: Workers,
         snapshots: SnapshotSettings,
         images: CommittedImages | None = None,
+        partition_counts: PartitionCounts | None = None,
     ) -> None:
         """Make the metadata log over its partition; reads nothing yet.
 
@@ -156,6 +157,7 @@ class MetadataLog:
             worker: The thread that writes snapshots.
             snapshots: When to write them.
             images: Of what is committed, with snapshots of its own, where this is a term of a quorum.
+            partition_counts: Of these images; who keeps them counts, too.
         """
         self._log = log
         self._rules = rules
@@ -167,16 +169,17 @@ class MetadataLog:
         self._upkeep = SnapshotUpkeep(store, log, snapshots, worker=worker, clock=clock)
         self._controller = Controller(image=MetadataImage() if images is None else images.image, rules=rules)
         self._image = self._controller.image
-        self.partition_counts = PartitionCounts(rules.node_id, rules.config.get_int(MIN_INSYNC_REPLICAS))
         self.queue_ms, self.election_ms = Histogram(), Histogram()
         self._listeners = ImageListeners()
-        self._listeners.add(self.partition_counts.changed)
+        if partition_counts is None:
+            partition_counts = PartitionCounts(rules.node_id, rules.config.get_int(MIN_INSYNC_REPLICAS))
+            self._listeners.add(partition_counts.changed)
+        self.partition_counts = partition_counts
         self._send: trio.MemorySendChannel[_Submission[Any]]
         self._send, self._receive = trio.open_memory_channel[_Submission[Any]](WAITING_OPERATIONS_MAX)
         self._failure: Exception | None = None
         self._is_closed = False
         self._broker_epoch = -1
-        self.partition_counts.begin(self._image)
         self._is_lowering = False
 
     def __repr__(self) -> str:

@@ -26,6 +26,7 @@ from ..controller.metadata_log import MetadataLog
 from ..controller.serving import ControllerServing
 from ..controller.snapshots import SnapshotSettings
 from ..errors import ErrorCode, KafkaError
+from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
 from ..purgatory.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ..controller.rules import ControllerRules
     from ..machine.machine import Machine
     from ..machine.threads import Workers
+    from ..metadata.image import MetadataImage
     from ..wire.message import Message
     from .committed_images import CommittedImages
 
@@ -159,6 +161,7 @@ class ControllerTerms:
     Attributes:
         active: The metadata log of the term, None while this node is not the controller.
         serving: What serves the controller to other nodes, as long as it is there.
+        partition_counts: Partitions that are not as they should be, whoever is the controller.
         queue_ms: How long operations waited, in all terms.
         election_ms: How long changes took in which partitions got other leaders, in all terms.
     """
@@ -198,6 +201,9 @@ class ControllerTerms:
         self.active: MetadataLog | None = None
         self.serving: ControllerServing | None = None
         self.queue_ms, self.election_ms = Histogram(), Histogram()
+        self.partition_counts = PartitionCounts(rules.node_id, rules.config.get_int(MIN_INSYNC_REPLICAS))
+        self.partition_counts.begin(images.image)
+        images.add_listener(self.partition_counts.changed)
 
     def __repr__(self) -> str:
         return f"ControllerTerms({self.active!r})"
@@ -206,6 +212,11 @@ class ControllerTerms:
     def is_active(self) -> bool:
         """Whether this node is the controller, and takes changes."""
         return self.active is not None and self.active.is_active
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed metadata."""
+        return self._images.image
 
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
         """See `metadata.controller_calls.ControllerCalls.ask`."""
@@ -287,6 +298,7 @@ class ControllerTerms:
             worker=self._worker,
             snapshots=SnapshotSettings.configured(rules.config),
             images=self._images,
+            partition_counts=self.partition_counts,
         )
         metadata.queue_ms, metadata.election_ms = self.queue_ms, self.election_ms
         serving = ControllerServing(metadata, rules, self._machine, self._failed_directories)

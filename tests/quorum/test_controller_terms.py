@@ -74,6 +74,11 @@ def in_sync(image: MetadataImage, *isr: int) -> AlterPartitionRequest:
     return AlterPartitionRequest(broker_id=2, broker_epoch=epochs[2], topics=topics)
 
 
+async def fence(metadata: MetadataLog, broker_id: int) -> None:
+    epoch = metadata.image.brokers[broker_id].broker_epoch
+    await metadata.submit(lambda controller, _: controller.change_broker(broker_id, epoch, fence=True))
+
+
 @attrs.frozen
 class Duty:
     """Something that is asked of the controller, and what tells that it is done."""
@@ -350,16 +355,22 @@ def test_the_broker_beside_the_controller_is_known_by_its_requests_as_all_are() 
     trio.run(main)
 
 
-def test_operations_are_timed_over_all_terms() -> None:
+def test_operations_are_timed_and_partitions_counted_over_all_terms() -> None:
     async def main() -> None:
         async with Node().running() as node:
-            counts = []
+            counts, offline = [], []
             for leader_epoch in (1, 3):
                 metadata = await node.lead(leader_epoch)
                 await metadata.submit(lambda _controller, _now_ms: CoordinatorResult((NoOpRecord(),), None))
                 counts.append(node.terms.queue_ms.count)
+                await register(metadata, leader_epoch, 9)
+                await metadata.ask(create_topics(topic(f"t{leader_epoch}", -1, -1, {0: [9]})))
+                await fence(metadata, 9)
+                offline.append((node.terms.partition_counts.offline, metadata.partition_counts.offline))
                 node.replica.lose(2, leader_epoch + 1)
                 await node.ended()
-            assert counts == [2, 3]
+            assert counts == [2, 7]
+            assert offline == [(1, 1), (2, 2)]
+            assert node.terms.election_ms.count == 1, "broker 9 led again when it was back"
 
     trio.run(main)
