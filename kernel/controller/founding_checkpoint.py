@@ -57,7 +57,10 @@ class FoundingCheckpoint:
 
 
 def encode_founding(founding: FoundingCheckpoint, now_ms: int) -> bytes:
-    """Return the file's bytes: the same for the same founding and time, whoever writes it."""
+    """Return the file's bytes: the same for the same founding and time, whoever writes it.
+
+    Without a cluster's id it names the voters alone: Kafka reads that as its own tool's.
+    """
     first: list[KRaftControlRecord] = [
         SnapshotHeader(last_contained_log_timestamp=now_ms),
         KRaftVersion(k_raft_version=founding.kraft_version),
@@ -67,13 +70,16 @@ def encode_founding(founding: FoundingCheckpoint, now_ms: int) -> bytes:
         FormatRecord(format_version=FORMAT_VERSION, cluster_id=founding.cluster_id),
         *(FeatureRecord(name=name, level=level) for name, level in sorted(founding.features.items())),
     ]
+    if not founding.cluster_id:
+        assert not founding.features, "features without whose they are"
+        records = []
     builder = BatchBuilder(base_offset=len(first), partition_leader_epoch=FOUNDING_ID.epoch)
     for record in records:
         builder.append(None, encode_record(record, 0), timestamp=now_ms)
     epoch, end = FOUNDING_ID.epoch, len(first) + len(records)
     header = build_control_batch(first, timestamp=now_ms, partition_leader_epoch=epoch)
     footer = build_control_batch([SnapshotFooter()], timestamp=now_ms, base_offset=end, partition_leader_epoch=epoch)
-    return b"".join((header, builder.build(), footer))
+    return b"".join((header, builder.build() if records else b"", footer))
 
 
 def decode_founding(data: bytes, where: object) -> FoundingCheckpoint:

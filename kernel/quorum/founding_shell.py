@@ -301,19 +301,30 @@ class FoundingShell:
         return founding
 
     def _write(self, founding: Founding) -> bytes:
-        lowest, highest = KRAFT_VERSIONS
-        speaks = KRaftVersionRange(min_supported_version=lowest, max_supported_version=highest)
-        voters = [
+        checkpoint = FoundingCheckpoint(voters_record(founding.voters, self._listener), founding.cluster_id)
+        return encode_founding(checkpoint, self._machine.clock.now_ms())
+
+
+def voters_record(voters: Iterable[FoundingVoter], listener: str) -> KRaftVoters:
+    """Return voters as the log names them.
+
+    Args:
+        voters: Who votes.
+        listener: The name of the listener at which they are found.
+    """
+    lowest, highest = KRAFT_VERSIONS
+    speaks = KRaftVersionRange(min_supported_version=lowest, max_supported_version=highest)
+    return KRaftVoters(
+        voters=[
             KRaftVoter(
                 voter_id=each.node_id,
                 voter_directory_id=each.directory_id,
-                endpoints=[VoterEndpoint(name=self._listener, host=each.host, port=each.port)],
+                endpoints=[VoterEndpoint(name=listener, host=each.host, port=each.port)],
                 k_raft_version_feature=speaks,
             )
-            for each in founding.voters
+            for each in voters
         ]
-        checkpoint = FoundingCheckpoint(KRaftVoters(voters=voters), founding.cluster_id)
-        return encode_founding(checkpoint, self._machine.clock.now_ms())
+    )
 
 
 async def founded_config(

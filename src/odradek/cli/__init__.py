@@ -44,6 +44,8 @@ COMMANDS: Final = {
     "sim": "run brokers and clients on virtual time, with crashes, seed by seed",
     "plugins": "list what is installed, what is active, and who ships it",
     "config": "explain every configuration key",
+    "format": "make a node's log directories a cluster's by hand, as kafka-storage does",
+    "cluster-id": "draw a new id for a cluster, or for a controller's directory",
     "completion": "write a script by which a shell completes these commands",
 }
 """The commands that come with this distribution, in the order in which `--help` lists them."""
@@ -201,14 +203,19 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 def _imported(name: str) -> ModuleType:
     """Import a command, without a collection: what imports make stays, and looking through it takes a tenth of them."""
-    if f"{__name__}.{name}" in sys.modules or not gc.isenabled():
-        return importlib.import_module(f".{name}", __name__)
+    module = _module_of(name)
+    if f"{__name__}{module}" in sys.modules or not gc.isenabled():
+        return importlib.import_module(module, __name__)
     gc.disable()
     try:
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(module, __name__)
     finally:
         gc.freeze()  # else the first collection looks through all of it
         gc.enable()
+
+
+def _module_of(name: str) -> str:
+    return f".{name.replace('-', '_')}"
 
 
 def whole_parser() -> argparse.ArgumentParser:
@@ -217,7 +224,7 @@ def whole_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         if name not in OF_PLUGINS:
-            importlib.import_module(f".{name}", __name__).configure(commands.add_parser(name, help=summary))
+            importlib.import_module(_module_of(name), __name__).configure(commands.add_parser(name, help=summary))
     add_plugin_commands(commands)
     return parser
 
