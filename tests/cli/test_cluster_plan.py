@@ -13,9 +13,16 @@ from odradek.kernel.errors import ConfigError
 FREE = count(40_000)
 
 
-def planned(number: int = 3, listen: tuple[str, ...] = (), options: tuple[str, ...] = ()) -> list[BrokerPlan]:
+def planned(
+    number: int = 3, listen: tuple[str, ...] = (), options: tuple[str, ...] = (), voters: int = 1
+) -> list[BrokerPlan]:
     return plan_brokers(
-        number, listen=listen, data_dir=PurePath("data"), options=options, free_port=lambda _host: next(FREE)
+        number,
+        listen=listen,
+        data_dir=PurePath("data"),
+        options=options,
+        free_port=lambda _host: next(FREE),
+        voters=voters,
     )
 
 
@@ -36,6 +43,17 @@ def test_ports_and_directories_follow_and_the_first_is_the_controller() -> None:
         PurePath("data/2"),
         PurePath("data/3"),
     ]
+
+
+def test_the_first_ones_keep_the_metadata_together_and_end_last_one_after_the_other() -> None:
+    plans = planned(4, voters=3)
+    voters = "controller.quorum.voters=1@127.0.0.1:9096,2@127.0.0.1:9097,3@127.0.0.1:9098"
+
+    assert all(voters in plan.options for plan in plans)
+    assert "listeners=PLAINTEXT://127.0.0.1:9093,CONTROLLER://127.0.0.1:9097" in plans[1].options
+    assert [plan.options[1] for plan in plans] == [*["process.roles=broker,controller"] * 3, "process.roles=broker"]
+    assert [plan.turn for plan in plans] == [3, 2, 1, 0]
+    assert [plan.turn for plan in planned()] == [1, 0, 0]
 
 
 def test_with_port_0_each_has_a_free_one() -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from odradek.cli import EXIT_DONE, EXIT_FAILED, report
 from odradek.cli.options import EXIT_USAGE
+from odradek.cli.serve_many import FOUNDING, METADATA_LOG, may_found
+from odradek.kernel.controller import founding_checkpoint
 from odradek.kernel.errors import ConfigError, UnansweredError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -79,6 +81,51 @@ def test_who_may_do_better_next_time_says_why_it_ended_and_is_started_again(
     assert status == EXIT_DONE
     assert says in told
     assert "it is started again in 0.5 s" in told
+
+
+IN_TURN = """
+import os, signal, sys
+from odradek.cli.serve_many import Child, Fleet
+from odradek.kernel.machine.clock import SystemClock
+
+def serve(options, watched, note_ready):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    os.write(pipe[1], b"r")
+    signal.sigwait({signal.SIGTERM})
+    os.write(1, f"{options}\\n".encode())
+    return 0
+
+pipe = os.pipe()
+if os.fork() == 0:
+    for _ in range(4):
+        os.read(pipe[0], 1)
+    os.kill(os.getppid(), signal.SIGTERM)
+    os._exit(0)
+children = [Child(1, "first", turn=2), Child(2, "second", turn=1), Child(3, "third"), Child(4, "fourth")]
+sys.exit(Fleet(children, serve, clock=SystemClock()).run([signal.SIGTERM]))
+"""
+
+
+def test_brokers_end_in_their_turns() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_TURN], capture_output=True, text=True, timeout=60)
+    told = done.stdout.split()
+
+    assert done.returncode == EXIT_DONE
+    assert sorted(told[:2]) == ["fourth", "third"]
+    assert told[2:] == ["second", "first"]
+
+
+def test_who_kept_the_metadata_alone_goes_on_so_and_a_new_cluster_is_founded(tmp_path: Path) -> None:
+    assert may_found(tmp_path, 3)
+    for number in (1, 2):
+        (tmp_path / str(number) / METADATA_LOG).mkdir(parents=True)
+    assert not may_found(tmp_path, 3)
+    (tmp_path / "2" / METADATA_LOG / FOUNDING).touch()
+    assert may_found(tmp_path, 3)
+
+
+def test_the_file_of_a_founding_is_called_so() -> None:
+    assert founding_checkpoint.FILE_NAME == FOUNDING
 
 
 def test_a_controller_that_does_not_answer_is_no_wrong_usage() -> None:

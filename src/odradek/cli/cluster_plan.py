@@ -1,7 +1,9 @@
 """Pure core: what each broker of `odradek serve --brokers N` is started with.
 
-    --listen HOST:PORT    broker 1: HOST:PORT    broker 2: HOST:PORT+1   ...   its controller: HOST:PORT+N
+    --listen HOST:PORT    broker 1: HOST:PORT    broker 2: HOST:PORT+1   ...   their controllers: HOST:PORT+N, ...
     --data-dir DIR        broker 1: DIR/1        broker 2: DIR/2         ...
+
+The first brokers are controllers, too: so many of them as keep the metadata together.
 
 With port 0 all ports are free ones.
 """
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN: Final = "127.0.0.1:9092"
 BROKERS_MAX: Final = 64
+VOTERS_MAX: Final = 1
+"""How many brokers of a new cluster keep its metadata together, where there are as many."""
 OF_EACH: Final = frozenset(
     {
         *("node.id", "broker.id", "process.roles", "listeners", "advertised.listeners", "log.dirs", "log.dir"),
@@ -36,17 +40,32 @@ COUNTED: Final = "odradek.http.listener"
 
 
 class BrokerPlan(NamedTuple):
-    """One broker's part: its number, its options as `--set` has them, and its data directory."""
+    """One broker's part.
+
+    Attributes:
+        node_id: Its number.
+        options: What it is set to, as `--set` has it.
+        data_dir: Its data directory.
+        turn: When it is told to end: those with a smaller number are gone by then. Who keeps metadata goes last, one
+            after the other, as it moves the leaders of those that go before.
+    """
 
     node_id: int
     options: tuple[str, ...]
     data_dir: PurePath
+    turn: int = 0
 
 
 def plan_brokers(
-    count: int, *, listen: Sequence[str], data_dir: PurePath, options: Sequence[str], free_port: Callable[[str], int]
+    count: int,
+    *,
+    listen: Sequence[str],
+    data_dir: PurePath,
+    options: Sequence[str],
+    free_port: Callable[[str], int],
+    voters: int = 1,
 ) -> list[BrokerPlan]:
-    """Return what each of `count` brokers is started with; the first is the controller, too.
+    """Return what each of `count` brokers is started with.
 
     Args:
         count: How many, 2 to `BROKERS_MAX`.
@@ -54,6 +73,7 @@ def plan_brokers(
         data_dir: Below which each has its directory.
         options: `--set`, for all of them.
         free_port: Returns a port of a host that nobody has.
+        voters: How many of them keep the metadata, 1 to `count`: the first ones.
 
     Raises:
         ConfigError: Something is given that each broker needs to have for itself.
@@ -68,11 +88,17 @@ def plan_brokers(
             hint = "start each broker by an `odradek serve` of its own to set it"
             raise ConfigError(f"{key} is set by --brokers for each broker", where=f"--set {key}", hint=hint)
     host, port = _address(listen[0] if listen else DEFAULT_LISTEN, "--listen")
-    if port + count > MAX_PORT:
-        raise ConfigError(f"there are not {count} ports after {port}", where=f"--listen {listen[0]}")
-    ports = [port + number if port else free_port(host) for number in range(count + 1)]
+    if port + count + voters - 1 > MAX_PORT:
+        raise ConfigError(f"there are not {count + voters - 1} ports after {port}", where=f"--listen {listen[0]}")
+    ports = [port + number if port else free_port(host) for number in range(count + voters)]
+    controllers = [f"{host}:{each}" for each in ports[count:]]
     return [
-        BrokerPlan(number, (*_own(number, host, ports), *_counted(options, number)), data_dir / str(number))
+        BrokerPlan(
+            number,
+            (*_own(number, f"{host}:{ports[number - 1]}", controllers), *_counted(options, number)),
+            data_dir / str(number),
+            turn=max(0, voters - number + 1),
+        )
         for number in range(1, count + 1)
     ]
 
@@ -92,16 +118,17 @@ def check_read(config: BrokerConfig) -> None:
             raise ConfigError(f"{key} would be the same for all brokers", where=config.where(key), hint=hint)
 
 
-def _own(number: int, host: str, ports: Sequence[int]) -> list[str]:
-    controller = f"{host}:{ports[-1]}"
-    listeners = [f"PLAINTEXT://{host}:{ports[number - 1]}"]
-    if number == 1:
-        listeners.append(f"CONTROLLER://{controller}")
+def _own(number: int, address: str, controllers: Sequence[str]) -> list[str]:
+    is_controller = number <= len(controllers)
+    listeners = [f"PLAINTEXT://{address}"]
+    if is_controller:
+        listeners.append(f"CONTROLLER://{controllers[number - 1]}")
+    voters = ",".join(f"{voter}@{controller}" for voter, controller in enumerate(controllers, start=1))
     return [
         f"node.id={number}",
-        f"process.roles={'broker,controller' if number == 1 else 'broker'}",
+        f"process.roles={'broker,controller' if is_controller else 'broker'}",
         f"listeners={','.join(listeners)}",
-        f"controller.quorum.voters=1@{controller}",
+        f"controller.quorum.voters={voters}",
         "controller.listener.names=CONTROLLER",
     ]
 

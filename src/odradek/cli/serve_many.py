@@ -25,7 +25,7 @@ from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.clock import SystemClock
 
 from . import innermost, report
-from .cluster_plan import check_read, plan_brokers
+from .cluster_plan import VOTERS_MAX, check_read, plan_brokers
 from .options import EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ PAUSE_S_MIN: Final = 0.5
 PAUSE_S_MAX: Final = 30.0
 STEADY_S: Final = 60.0
 """Who lived so long begins with the shortest pause again."""
-CONTROLLER: Final = 1
+METADATA_LOG: Final = "__cluster_metadata-0"
+FOUNDING: Final = "00000000000000000000-0000000000.checkpoint"
+"""In the directory of a metadata log that several founded: `kernel/controller/founding_checkpoint.py`."""
 
 Serve: TypeAlias = "Callable[[BrokerOptions, int, Callable[[], None]], int]"
 """Serves in a child until it is to end, or until the descriptor that it is given ends; returns the exit status.
@@ -55,6 +57,7 @@ class Child:
     Attributes:
         node_id: Its number.
         options: What it is started with.
+        turn: When it is told to end; `BrokerPlan.turn`.
         pid: Its process, 0 for none.
         began_s: When that began.
         pause_s: How long it rests before it is started again.
@@ -64,6 +67,7 @@ class Child:
 
     node_id: int
     options: BrokerOptions
+    turn: int = 0
     pid: int = 0
     began_s: float = 0.0
     pause_s: float = PAUSE_S_MIN
@@ -78,7 +82,7 @@ class Fleet:
         """Make one that has not begun.
 
         Args:
-            children: The brokers, the controller's first.
+            children: The brokers.
             serve: Serves one of them, in its process.
             clock: Times pauses.
         """
@@ -137,7 +141,7 @@ class Fleet:
                 child.pid = 0
                 self._ended(child, os.waitstatus_to_exitcode(ended[1]))
         if self._is_ending:
-            self._end_controller()
+            self._end_next()
 
     def _ended(self, child: Child, status: int) -> None:
         now_s = self._clock.monotonic_ms() / 1000
@@ -163,21 +167,23 @@ class Fleet:
                 self._start(child)
 
     def _end(self, number: signal.Signals) -> None:
-        """Have all end: the controller last, as it moves the leaders of the others; at once if asked again."""
+        """Have all end in their turns: who keeps metadata last, as it moves leaders; at once if asked again."""
         is_again, self._is_ending = self._is_ending, True
         if not is_again:
             _say(f"stopping {len(self._children)} brokers ({number.name}); again: without waiting for clients")
+            self._end_next()
+            return
         for child in self._children:
-            if child.pid and (is_again or child.node_id != CONTROLLER):
+            if child.pid:
                 os.kill(child.pid, signal.SIGTERM)
-        if not is_again:
-            self._end_controller()
 
-    def _end_controller(self) -> None:
-        first, *others = self._children
-        if first.pid and not first.is_told and not any(child.pid for child in others):
-            first.is_told = True
-            os.kill(first.pid, signal.SIGTERM)
+    def _end_next(self) -> None:
+        living = [child for child in self._children if child.pid]
+        turn = min((child.turn for child in living), default=0)
+        for child in living:
+            if child.turn == turn and not child.is_told:
+                child.is_told = True
+                os.kill(child.pid, signal.SIGTERM)
 
 
 def _tell(error: BaseException) -> int:
@@ -213,18 +219,33 @@ def run_many(
     """
     if not hasattr(os, "fork"):
         raise ConfigError("this system cannot fork", where="--brokers", hint="start each by `odradek serve`")
+    data_dir = arguments.data_dir or default_data_dir(os.environ, Path.home())
     with ExitStack() as held:
         plans = plan_brokers(
             arguments.brokers,
             listen=arguments.listen,
-            data_dir=arguments.data_dir or default_data_dir(os.environ, Path.home()),
+            data_dir=data_dir,
             options=arguments.options,
             free_port=lambda host: free_port(host, held),
+            voters=min(arguments.brokers, VOTERS_MAX) if may_found(data_dir, arguments.brokers) else 1,
         )
-    children = [Child(each.node_id, read_options(each.options, Path(each.data_dir))) for each in plans]
+    children = [Child(each.node_id, read_options(each.options, Path(each.data_dir)), each.turn) for each in plans]
     check_read(children[0].options.config)
     gc.freeze()  # pages that no collection touches stay shared
     return Fleet(children, serve, clock=SystemClock()).run(stop_signals)
+
+
+def may_found(data_dir: Path, brokers: int) -> bool:
+    """Return whether several brokers keep the metadata of a cluster: of one that they founded, or are to found.
+
+    One whose metadata the first broker has kept alone so far goes on so: the others' copies are no votes.
+
+    Args:
+        data_dir: Below which each broker has its directory.
+        brokers: How many there are.
+    """
+    logs = [data_dir / str(number) / METADATA_LOG for number in range(1, brokers + 1)]
+    return any((log / FOUNDING).exists() for log in logs) or not any(log.exists() for log in logs)
 
 
 def free_port(host: str, held: ExitStack) -> int:

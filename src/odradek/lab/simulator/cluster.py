@@ -179,20 +179,26 @@ class Cluster:
         self.brokers[node_id] = BrokerHost(self, host, {**BROKER_SETTINGS, **own, **settings})
         return self.brokers[node_id]
 
-    def add_brokers(self, count: int, settings: Mapping[str, str]) -> list[BrokerHost]:
-        """Add hosts of one cluster, whose first broker is its controller, too.
+    def add_brokers(self, count: int, settings: Mapping[str, str], *, voters: int = 1) -> list[BrokerHost]:
+        """Add hosts of one cluster, whose first brokers are its controllers, too.
 
         Args:
             count: How many, >= 2; there are no others.
             settings: Kafka's broker keys, over `BROKER_SETTINGS`.
+            voters: How many of them keep the metadata, 1 to `count`.
         """
-        assert not self.brokers, "the first broker is the controller of all"
-        voter = f"broker-1:{CONTROLLER_PORT}"
-        common = {"controller.listener.names": "CONTROLLER", "controller.quorum.voters": f"1@{voter}", **settings}
-        first = f"PLAINTEXT://broker-1:{PORT},CONTROLLER://{voter}"
-        self.add_broker({"process.roles": "broker,controller", "listeners": first, **common})
-        for _ in range(count - 1):
-            self.add_broker({"process.roles": "broker", **common})
+        assert not self.brokers, "the first brokers are the controllers of all"
+        named = ",".join(f"{number}@broker-{number}:{CONTROLLER_PORT}" for number in range(1, voters + 1))
+        common = {"controller.listener.names": "CONTROLLER", "controller.quorum.voters": named, **settings}
+        for number in range(1, count + 1):
+            listeners = f"PLAINTEXT://broker-{number}:{PORT}"
+            own = {"process.roles": "broker", "listeners": listeners}
+            if number <= voters:
+                own = {
+                    "process.roles": "broker,controller",
+                    "listeners": f"{listeners},CONTROLLER://broker-{number}:{CONTROLLER_PORT}",
+                }
+            self.add_broker({**own, **common})
         return list(self.brokers.values())
 
     def set_apart(self, node_id: int, latency_ns_max: int) -> None:
@@ -214,7 +220,7 @@ class Cluster:
             await broker.wait_serving()
 
     async def stop(self) -> None:
-        """Stop all brokers one after the other, the controller's last."""
+        """Stop all brokers one after the other, those of the controllers last."""
         for broker in reversed(self.brokers.values()):
             await broker.stop()
 
