@@ -104,3 +104,12 @@ def test_the_data_stays_where_it_is_told_to(tmp_path: Path) -> None:
 def test_what_no_cluster_can_be_is_refused(settings: dict[str, object], brokers: int, reason: str) -> None:
     with pytest.raises(ValueError, match=reason), running_cluster(settings, brokers=brokers):
         pytest.fail("it started")
+
+
+@pytest.mark.parametrize("voters", [-1, 4])
+def test_there_are_not_more_voters_than_brokers(voters: int) -> None:
+    with (
+        pytest.raises(ValueError, match=f"{voters} voters among 3 brokers"),
+        running_cluster(voters=voters),
+    ):
+        pass

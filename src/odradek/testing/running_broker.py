@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -278,6 +278,11 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
             self._on_its_thread(self._network.heal)
 
     @property
+    def is_serving(self) -> bool:
+        """Whether it was started, and neither stopped nor paused since."""
+        return self._thread is not None and not self._thread.is_paused
+
+    @property
     def is_isolated(self) -> bool:
         """Whether it is cut off."""
         return self._network is not None and self._network.is_cut
@@ -338,18 +343,19 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
 
     # -------------------------------------------------------------------------------------------------------- ports
 
+    def reserve_port(self, listener: str) -> int:
+        """Take a free port for a listener before the first start, and return it: others are told it before, too."""
+        held = _hold(("127.0.0.1", 0))
+        self._held_ports.append(held)
+        host, port = held.getsockname()[:2]
+        self._bound[listener] = (host, port)
+        return int(port)
+
     def _hold_ports(self) -> None:
         """Keep the ports of a broker that is stopped: nobody else gets them, and who connects is refused."""
         for address in self._bound.values():
-            held = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
-            if os.name == "posix":  # else connections that have just ended would be in the way
-                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                held.bind(address)
-            except OSError:  # somebody was quicker: the next start says so
-                held.close()
-                continue
-            self._held_ports.append(held)
+            with suppress(OSError):  # somebody was quicker: the next start says so
+                self._held_ports.append(_hold(address))
 
     def _release_ports(self) -> None:
         for held in self._held_ports:
@@ -362,6 +368,23 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
             self.stop()
         finally:
             self._release_ports()
+
+
+def _hold(address: tuple[str, int]) -> socket.socket:
+    """Return a socket that has an address, and lets nobody in.
+
+    Raises:
+        OSError: Somebody else has it.
+    """
+    held = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
+    if os.name == "posix":  # else connections that have just ended would be in the way
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        held.bind(address)
+    except OSError:
+        held.close()
+        raise
+    return held
 
 
 @contextmanager

@@ -8,6 +8,7 @@
         cluster.kill(cluster.leader("orders", 0))
 
 The controller is a node of its own, on a thread beside the brokers': whichever broker is killed, another one leads.
+With `voters=3` the first brokers keep the metadata together instead, and one that is killed may be the controller.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["RunningCluster", "running_cluster"]
 
 CONTROLLER_ID: Final = 0
+CONTROLLERS: Final = "CONTROLLER"
+"""The name of the controllers' listeners."""
 REPLICAS: Final = 3
 """How many replicas a topic has, unless the test says so, or there are fewer brokers."""
 OF_EACH: Final = frozenset(
@@ -65,7 +68,13 @@ class RunningCluster(BrokerHelpers):
     """
 
     def __init__(
-        self, data_dir: Path, settings: Mapping[str, str], count: int, *, is_time_virtual: bool = False
+        self,
+        data_dir: Path,
+        settings: Mapping[str, str],
+        count: int,
+        *,
+        is_time_virtual: bool = False,
+        voters: int = 0,
     ) -> None:
         """Make one that `start_all` starts.
 
@@ -74,6 +83,7 @@ class RunningCluster(BrokerHelpers):
             settings: For all brokers.
             count: How many brokers, >= 1.
             is_time_virtual: Whether `advance` can let time pass.
+            voters: How many of the brokers keep the metadata together, the first ones; 0: a node of its own does.
         """
         self._data_dir = data_dir
         self._clock = _new_clock() if is_time_virtual else None
@@ -82,25 +92,46 @@ class RunningCluster(BrokerHelpers):
             **TEST_SETTINGS,
             "default.replication.factor": replicas,
             "min.insync.replicas": str(min(2, count)),
-            "controller.listener.names": "CONTROLLER",
+            "controller.listener.names": CONTROLLERS,
             **(UNHURRIED if is_time_virtual else {}),
             **settings,
         }
-        self._controller = self._node(
-            CONTROLLER_ID,
-            {
-                "process.roles": "controller",
-                "listeners": "CONTROLLER://127.0.0.1:0",
-                "controller.quorum.voters": f"{CONTROLLER_ID}@127.0.0.1:0",
-            },
-        )
-        self.brokers = {node_id: self._broker(node_id) for node_id in range(1, count + 1)}
+        self._quorum = ""
+        self._controller = None if voters else self._controller_alone()
+        self.brokers = {node_id: self._broker(node_id, is_voter=node_id <= voters) for node_id in range(1, count + 1)}
+        if voters:
+            ports = {node_id: self.brokers[node_id].reserve_port(CONTROLLERS) for node_id in range(1, voters + 1)}
+            self._quorum = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in ports.items())
+
+    def _controller_alone(self) -> RunningBroker:
+        return self._node(CONTROLLER_ID, {"process.roles": "controller", "listeners": f"{CONTROLLERS}://127.0.0.1:0"})
 
     def __repr__(self) -> str:
         return f"<RunningCluster of {len(self.brokers)}, {self.bootstrap_servers}>"
 
-    def _broker(self, node_id: int) -> RunningBroker:
-        return self._node(node_id, {"process.roles": "broker"})
+    def _broker(self, node_id: int, *, is_voter: bool) -> RunningBroker:
+        if not is_voter:
+            return self._node(node_id, {"process.roles": "broker"})
+        listeners = f"{TEST_SETTINGS['listeners']},{CONTROLLERS}://127.0.0.1:0"
+        return self._node(node_id, {"process.roles": "broker,controller", "listeners": listeners})
+
+    def _voters(self, node_id: int) -> str:
+        """Return `controller.quorum.voters` as a node is told it."""
+        if self._controller is None:
+            return self._quorum
+        where = "127.0.0.1:0" if node_id == CONTROLLER_ID else self._controller.bootstrap
+        return f"{CONTROLLER_ID}@{where}"
+
+    def _nodes(self) -> list[RunningBroker]:
+        """Return all, in the order in which they are stopped."""
+        return [*reversed(self.brokers.values()), *([] if self._controller is None else [self._controller])]
+
+    def _decider(self) -> RunningBroker:
+        """Return a node that knows what was decided."""
+        if self._controller is not None:
+            return self._controller
+        living = (each for each in self.brokers.values() if each.is_serving and not each.is_isolated)
+        return next(living, self.brokers[1])
 
     def _node(self, node_id: int, own: Mapping[str, str]) -> RunningBroker:
         directory = self._data_dir / str(node_id)
@@ -109,8 +140,7 @@ class RunningCluster(BrokerHelpers):
             from odradek.kernel.broker import read_broker_options
 
             chosen = {**self._settings_of_all, "node.id": str(node_id), **own, **more}
-            if node_id != CONTROLLER_ID:
-                chosen["controller.quorum.voters"] = f"{CONTROLLER_ID}@{self._controller.bootstrap}"
+            chosen["controller.quorum.voters"] = self._voters(node_id)
             return read_broker_options(
                 config=None,
                 environment={},
@@ -147,7 +177,7 @@ class RunningCluster(BrokerHelpers):
         Raises:
             ValueError: There is no such partition.
         """
-        return self._controller.leader(topic, partition)
+        return self._decider().leader(topic, partition)
 
     # --------------------------------------------------------------------------------------------------------- life
 
@@ -157,7 +187,8 @@ class RunningCluster(BrokerHelpers):
         Raises:
             OdradekError: One cannot start: as `odradek serve` says it.
         """
-        self._controller.start()
+        if self._controller is not None:
+            self._controller.start()
         with ThreadPoolExecutor(len(self.brokers), "odradek cluster") as threads:
             list(threads.map(RunningBroker.start, self.brokers.values()))
 
@@ -223,7 +254,7 @@ class RunningCluster(BrokerHelpers):
 
     def now_ms(self) -> int:
         """Return the brokers' wall clock, in milliseconds since the Unix epoch: for the timestamps of records."""
-        return self._controller.now_ms()
+        return self._decider().now_ms()
 
     def advance(self, duration: str | timedelta | int, *, silent: Iterable[str] = ()) -> None:
         """Let time pass for all brokers at once, and return when what became due meanwhile is done.
@@ -249,7 +280,7 @@ class RunningCluster(BrokerHelpers):
         from .cluster_time import ClusterTime
         from .virtual_time import duration_ms
 
-        nodes = [self._controller, *self.brokers.values()]
+        nodes = self._nodes()
         running = [shared for node in nodes if (shared := node.share_time()) is not None]
         is_anybody_away = len(running) < len(nodes) or any(broker.is_isolated for broker in self.brokers.values())
         session_ms = int(self._settings_of_all.get("broker.session.timeout.ms", SESSION_MS))
@@ -268,13 +299,13 @@ class RunningCluster(BrokerHelpers):
         Raises:
             BrokerDiedError: One ended by itself.
         """
-        for node in (self._controller, *self.brokers.values()):
+        for node in self._nodes():
             node.check()
 
     def close(self) -> None:
         """Stop all for good, the controller last; whoever is cut off is connected first."""
         self.heal()
-        _close_each([broker.close for broker in self.brokers.values()] + [self._controller.close])
+        _close_each([node.close for node in self._nodes()])
 
 
 def _new_clock() -> AdvancedClock:
@@ -309,6 +340,7 @@ def running_cluster(
     brokers: int = REPLICAS,
     data_dir: Path | None = None,
     virtual_time: bool = False,
+    voters: int = 0,
 ) -> Iterator[RunningCluster]:
     """Run a cluster for the time of a `with` block.
 
@@ -319,11 +351,13 @@ def running_cluster(
         data_dir: Where the data lives and stays: a second block with the same directory finds it again. By default a
             temporary directory, removed at the end.
         virtual_time: Whether time can be advanced: `RunningCluster.advance`.
+        voters: How many of the brokers keep the metadata together, the first ones, instead of the controller that is
+            there besides.
 
     Raises:
         OdradekError: A broker could not start.
         BrokerDiedError: One ended by itself; raised at the end of the block, or by `RunningCluster.check`.
-        ValueError: A setting is one that each broker has for itself.
+        ValueError: A setting is one that each broker has for itself; or there are not so many brokers as voters.
 
     .. versionadded:: 0.1
     """
@@ -332,8 +366,10 @@ def running_cluster(
         raise ValueError(f"running_cluster: {', '.join(of_each)}: each broker of a cluster has its own")
     if brokers < 1:
         raise ValueError(f"running_cluster: a cluster has brokers, and {brokers} is none")
+    if not 0 <= voters <= brokers:
+        raise ValueError(f"running_cluster: {voters} voters among {brokers} brokers")
     with tempfile.TemporaryDirectory(prefix="odradek-", ignore_cleanup_errors=True) as folder:
-        cluster = RunningCluster(data_dir or Path(folder), chosen, brokers, is_time_virtual=virtual_time)
+        cluster = RunningCluster(data_dir or Path(folder), chosen, brokers, is_time_virtual=virtual_time, voters=voters)
         try:
             cluster.start_all()
             yield cluster
