@@ -36,6 +36,7 @@ READERS = {
     "kernel/partitions/marker_writer.py": STAMPS,
     "kernel/partitions/replica_opener.py": COMPARES,
     "kernel/partitions/upkeep.py": COMPARES,
+    "kernel/quorum/formatting.py": STAMPS,
     "kernel/quorum/founding_shell.py": STAMPS,
     "kernel/quorum/quorum_log.py": STAMPS,
     "kernel/quorum/quorum_view.py": TELLS,

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "several found their cluster by themselves when all of them are there with empty directories. Kafka starts on "
         "what this command made, and Odradek on what `kafka-storage format` made.",
         [
-            ("format -t $(odradek cluster-id) -c server.properties --standalone", "the first controller of a cluster"),
+            ("format -t ID -c server.properties --standalone", "the first controller of a cluster"),
             ("format -t ID -c server.properties --no-initial-controllers", "one that is added to it later"),
             ("format -t ID -c server.properties -I 1@a:9093:DIR1,2@b:9093:DIR2,3@c:9093:DIR3", "one of three"),
         ],
