@@ -19,13 +19,14 @@ from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import ElectionFactory, FetchEnded, PeerMessage, PeerRefused, Role
 from odradek.kernel.contracts.log_values import EpochEnd
 from odradek.kernel.contracts.storage import KnownEnd, LogConfig, PartitionLog
-from odradek.kernel.contracts.storage_context import StorageContext
+from odradek.kernel.contracts.storage_context import StorageContext, StorageFactory
 from odradek.kernel.controller.snapshots import SnapshotId
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.turnstile import Slices, run_at_once
 from odradek.kernel.quorum.log_epochs import NO_SNAPSHOT
 from odradek.kernel.quorum.opening import BesideLog, open_quorum_log
 from odradek.kernel.quorum.quorum_log import QuorumLog
+from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import KRaftVoters
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
 from odradek.lab.simulator.machine import Process, SimulatedHost
@@ -125,7 +126,7 @@ class Controller:
             files=machine.files,
             threads=machine.threads,
         )
-        engine = SegmentEngine(context)
+        engine = self.quorum.engine(context)
         engine.start()
         return engine.open_log(
             PARTITION, LogConfig(segment_bytes=4096, segment_index_bytes=240), known_end=self.known_end
@@ -280,6 +281,7 @@ class Quorum:
     def __init__(self, world: World, nursery: trio.Nursery, *founding: int, static: bool = False) -> None:
         self.world, self.nursery, self.network = world, nursery, Network(world)
         self.cut: set[tuple[int, int]] = set()
+        self.engine: StorageFactory = SegmentEngine
         named = tuple(founding) if static else voters_of(*founding)
         self.controllers = {node_id: Controller(self, node_id, named) for node_id in founding}
 
@@ -326,6 +328,13 @@ def values(log: QuorumLog) -> list[bytes]:
     return [record.value for record in log.records(log.start_offset) if record.offset < log.high_watermark]
 
 
+def batch_of(value: bytes, offset: int, epoch: int) -> bytes:
+    """A batch of one record, as a leader sends it."""
+    builder = BatchBuilder(base_offset=offset, partition_leader_epoch=epoch)
+    builder.append(None, value, timestamp=0)
+    return bytes(builder.build())
+
+
 async def append(log: QuorumLog, *records: bytes) -> int:
     """Append records and commit them."""
     offset = run_at_once(log.append_in_steps(records, 0))
@@ -334,10 +343,13 @@ async def append(log: QuorumLog, *records: bytes) -> int:
 
 
 @asynccontextmanager
-async def running(world: World, *founding: int, static: bool = False) -> AsyncIterator[Quorum]:
+async def running(
+    world: World, *founding: int, static: bool = False, engine: StorageFactory = SegmentEngine
+) -> AsyncIterator[Quorum]:
     """Controllers that live; what is left of them ends with the block."""
     async with trio.open_nursery() as nursery:
         quorum = Quorum(world, nursery, *founding, static=static)
+        quorum.engine = engine
         for controller in quorum.controllers.values():
             controller.start()
         yield quorum
@@ -346,12 +358,18 @@ async def running(world: World, *founding: int, static: bool = False) -> AsyncIt
         nursery.cancel_scope.cancel()
 
 
-def in_quorum(main: Callable[[Quorum], Awaitable[T]], *founding: int, seed: int = 1, static: bool = False) -> T:
+def in_quorum(
+    main: Callable[[Quorum], Awaitable[T]],
+    *founding: int,
+    seed: int = 1,
+    static: bool = False,
+    engine: StorageFactory = SegmentEngine,
+) -> T:
     """Run a task in a world with these voters, and return what it returns."""
     world = World(Seeds(seed))
 
     async def root() -> T:
-        async with running(world, *(founding or (1, 2, 3)), static=static) as quorum:
+        async with running(world, *(founding or (1, 2, 3)), static=static, engine=engine) as quorum:
             return await main(quorum)
 
     return run_in_world(world, root, limit_ns=LIMIT_S * SECOND)

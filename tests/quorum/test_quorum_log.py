@@ -17,9 +17,10 @@ from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import KRaftVoters
 from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest
 from odradek.lab.simulator.disk import File
+from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.testing.faults import PowerLoss
 from tests.plugins.election_quorum.nodes import directory_of, voters_of
-from tests.quorum.quorum_world import Controller, Quorum, append, in_quorum, values
+from tests.quorum.quorum_world import Controller, Quorum, append, batch_of, in_quorum, values
 
 DATA = PurePath("/data")
 STATE = DATA / "__cluster_metadata-0" / "quorum-state"
@@ -28,13 +29,6 @@ STATE = DATA / "__cluster_metadata-0" / "quorum-state"
 def follower_of(quorum: Quorum, leader: QuorumLog) -> Controller:
     """One of the others."""
     return next(each for node_id, each in quorum.controllers.items() if node_id != leader.node_id)
-
-
-def batch_of(value: bytes, offset: int, epoch: int) -> bytes:
-    """A batch of one record, as a leader sends it."""
-    builder = BatchBuilder(base_offset=offset, partition_leader_epoch=epoch)
-    builder.append(None, value, timestamp=0)
-    return bytes(builder.build())
 
 
 async def fenced(log: QuorumLog) -> str:
@@ -62,6 +56,15 @@ def test_voters_elect_one_leader_and_have_what_it_appends() -> None:
     kept, roles = in_quorum(main)
 
     assert (kept, roles) == ([[b"one", b"two", b"three"]] * 3, ["follower", "follower", "leader"])
+
+
+def test_logs_in_memory_are_kept_together_too() -> None:
+    async def main(quorum: Quorum) -> list[list[bytes]]:
+        await append(await quorum.leader(), b"one")
+        await quorum.settled()
+        return [values(log) for log in quorum.logs.values()]
+
+    assert in_quorum(main, engine=MemoryEngine) == [[b"one"]] * 3
 
 
 def test_voters_that_are_known_by_their_ids_alone_elect_one_too() -> None:
