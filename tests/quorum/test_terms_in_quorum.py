@@ -8,13 +8,16 @@ import pytest
 import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.records.control import KRaftVoters
 from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
+from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest
 from odradek.testing.faults import PowerLoss
 from tests.controller.controller_requests import create_topics, topic
 from tests.controller.metadata_helpers import registration
+from tests.plugins.election_quorum.nodes import directory_of, voters_of
 
 from .term_nodes import register
-from .term_world import TermQuorum, in_terms, said
+from .term_world import TermController, TermQuorum, in_terms, said
 
 BROKERS = (11, 12)
 ROUNDS = 6
@@ -113,6 +116,33 @@ def test_changes_are_done_once_through_accidents_of_controllers(seed: int) -> No
 @pytest.mark.parametrize("seed", range(100, 400))
 def test_changes_are_done_once_through_many_accidents(seed: int) -> None:
     in_terms(lambda quorum: through_accidents(quorum, random.Random(seed)), seed=seed)
+
+
+def test_a_voter_that_is_added_has_all_by_snapshots_which_name_who_votes() -> None:
+    async def main(quorum: TermQuorum) -> None:
+        await prepared(quorum)
+        for number in range(20):
+            await quorum.ask(create_topics(topic(f"t{number}", 1, 2)))
+        added = quorum.controllers[4] = TermController(quorum, 4, KRaftVoters(voters=[]))
+        added.start()
+        before = await quorum.agreed()
+        assert added.log is not None
+        assert (added.log.start_offset > 0, len(before.topics_by_name)) == (True, 20)
+        leader = await quorum.leader()
+        await leader.ask(-1, AddRaftVoterRequest(voter_id=4, voter_directory_id=directory_of(4), timeout_ms=5_000))
+        for number in range(20, 40):
+            await quorum.ask(create_topics(topic(f"t{number}", 1, 2)))
+        await quorum.agreed()
+        added.crash(PowerLoss.LOST)
+        await trio.sleep(1)
+        added.start()
+        await quorum.agreed()
+        images = [said(image) for image in quorum.images.values()]
+        assert added.snapshot[1] == added.log.voters == voters_of(1, 2, 3, 4)
+        assert images == [images[0]] * 4
+        assert len(quorum.images[4].topics_by_name) == 40
+
+    in_terms(main)
 
 
 def test_brokers_that_registered_are_known_to_the_next_controller() -> None:
