@@ -23,6 +23,7 @@ from ..classes import frozen
 from ..cleanup.metrics import cleanup_metrics
 from ..cluster.joining import joined_config
 from ..config.listeners import parse_controller_listeners, parse_listeners
+from ..config.roles import parse_roles
 from ..controller.brokers import Registration
 from ..dispatch.cluster_metrics import cluster_metrics
 from ..machine.system.machine import real_machine
@@ -43,6 +44,7 @@ from .supervision import supervise
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..config.broker import BrokerConfig
     from ..machine.machine import Machine
 
 __all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
@@ -112,6 +114,11 @@ class Broker:
         assert self._parts is not None, "a broker has parts once it runs"
         return self._parts
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether `run` has come so far that it has parts."""
+        return self._parts is not None
+
     def __repr__(self) -> str:
         state = "stopping" if self._stopping.is_set() else "serving" if self.listeners else "new"
         return f"<Broker {self.options.config.node_id}, {state}>"
@@ -145,10 +152,15 @@ class Broker:
             PluginError: A plugin offers what it cannot give, or one of its services failed for good.
         """
         config = await joined_config(self.options.config, self.machine)
-        parts = self._parts = BrokerParts(attrs.evolve(self.options, config=config), self.machine)
+        has_static_voters = False
+        if parse_roles(config).is_among_several:
+            config, has_static_voters = await self._founded(config)
+        options = attrs.evolve(self.options, config=config)
+        parts = self._parts = BrokerParts(options, self.machine, has_static_voters=has_static_voters)
         self._on_parts(parts)
         parts.tell_missing_roles()
-        network = self.network = NetworkServer(parts.receiver, network_settings(self.options.config), self.machine)
+        settings, waits = network_settings(self.options.config), parts.metadata.roles.is_among_several
+        network = self.network = NetworkServer(parts.receiver, settings, self.machine, admits_clients=not waits)
         parts.events.want_turn = network.want_turn
         parts.metadata.follower.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
         services = self._observe(parts, network)
@@ -166,6 +178,10 @@ class Broker:
             parts.start_storage()
             async with trio.open_nursery() as nursery:
                 metadata, kept = parts.metadata, parts.metadata.calls.kept()
+                if not network.admits_clients:  # nothing is decided before voters have heard of each other
+                    await nursery.start(network.run)
+                    for name, run in parts.node_services():
+                        await nursery.start(functools.partial(supervise, name, run, self.machine.clock), name=name)
                 await nursery.start(kept.run)
                 await metadata.register(self._registration(parts))
                 parts.open_topics()
@@ -178,7 +194,9 @@ class Broker:
                     for name, run in (*parts.services(), *services.runs()):
                         await serving.start(functools.partial(supervise, name, run, self.machine.clock), name=name)
                     async with trio.open_nursery() as connections:
-                        await connections.start(network.run)
+                        if network.admits_clients:
+                            await connections.start(network.run)
+                        network.admit_clients()
                         if metadata.roles.is_broker and not kept.is_live_once_registered:
                             await metadata.go_live()  # it may lead, and clients come, once it is unfenced
                             await create_start_topics(self.options, metadata)
@@ -191,6 +209,17 @@ class Broker:
                 await parts.logs.upkeep.keep_at_end()
                 await kept.close()
                 nursery.cancel_scope.cancel()
+
+    async def _founded(self, config: BrokerConfig) -> tuple[BrokerConfig, bool]:
+        """Return the configuration with the cluster's id, once that is founded, and whether its voters are fixed."""
+        from ..dispatch.controller.listener import receiver_of  # a broker alone does not pay for it
+        from ..quorum.founding_shell import founded_config
+
+        timer = self.machine.timer
+        config, outcome = await founded_config(
+            config, self.machine, lambda handlers: receiver_of(config, handlers, timer)
+        )
+        return config, outcome is not None and outcome.has_static_voters
 
     def _observe(self, parts: BrokerParts, network: NetworkServer) -> PluginServices:
         """Let plugins ask how this broker is: first for their metrics, then for the services that show them all."""

@@ -97,13 +97,13 @@ def _record_handlers(parts: BrokerParts) -> dict[int, Given]:
 def _quorum_maker(parts: BrokerParts) -> Callable[[], ApiHandler | AsyncApiHandler]:
     """Return what makes who tells of the metadata quorum, here or at the controller of another node."""
     metadata, config = parts.metadata, parts.options.config
-    if not metadata.roles.is_controller:
+    if not metadata.roles.is_controller or metadata.roles.is_among_several:
         return partial(make_handler, 55, {"calls": metadata.calls}, "ForwardedQuorumHandler")
     given: Given = {
         "broker_id": config.node_id,
         "metadata": lambda: metadata.calls.kept().source,
         "clock": parts.machine.clock,
-        "observers": lambda: metadata.node.observers if metadata.roles.serves_controller else {},
+        "observers": metadata.observers,
         "listeners": [(each.name, each.host, each.port) for each in parse_controller_listeners(config)],
     }
     return partial(make_handler, 55, given)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..controller.metadata_log import MetadataLog
     from ..coordinator.runtimes import CoordinatorRuntimes
     from ..machine.machine import Machine
+    from ..metadata.controller_calls import ObserverView
     from ..metadata.image import MetadataDelta, MetadataImage
     from ..metadata.published_image import PublishedImage
     from ..wire.message import Message
@@ -70,6 +71,18 @@ class CallsOfThisBroker:
         await self.ask(directories_request(self._node_id, self.broker_epoch, directories))
 
 
+class CallsOfThisNode:
+    """Ask the controller of this node (`ControllerCalls`): what came by its listener goes to no other one."""
+
+    def __init__(self, node: Callable[[], ControllerNode]) -> None:
+        """Ask the node that is returned."""
+        self._node = node
+
+    async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
+        """See `ControllerCalls.ask`."""
+        return await self._node().controller.ask(request, timeout_ms)
+
+
 class MetadataParts:
     """Life: made, `load`, `register`, `follow`, `go_live`; `calls.kept()` is run, leaves and is closed by the broker.
 
@@ -80,6 +93,8 @@ class MetadataParts:
         roles: What this node is.
         channels: To the other brokers; None of a broker alone.
         follower: Has replicas follow the images.
+        has_static_voters: Whether `controller.quorum.voters` alone says who votes.
+        here: Brings what other nodes ask to the controller of this node, and no further.
     """
 
     def __init__(
@@ -109,6 +124,8 @@ class MetadataParts:
         self.roles = parse_roles(config)
         self.channels = self._make_channels()
         self._node: ControllerNode | None = None
+        self.has_static_voters = False
+        self.here = CallsOfThisNode(lambda: self.node)
         self.follower = MetadataFollower(
             config,
             lifecycle=logs.lifecycle,
@@ -152,6 +169,9 @@ class MetadataParts:
             self._load_copy()
             return
         options, machine, logs = self._options, self._machine, self._logs
+        if self.roles.is_among_several:
+            self._load_node()
+            return
         if not logs.lifecycle.has_found_metadata(options.config.storage):
             self._check_nothing_is_lost("no metadata log")
         metadata = load_metadata_log(
@@ -170,12 +190,34 @@ class MetadataParts:
             controller.serve_others(self.rules, machine, self._logs.directory_reports.failed)
             self._node = controller
 
+    def observers(self) -> Mapping[int, ObserverView]:
+        """Return who follows the metadata log that this node alone keeps, by id."""
+        lone = self.calls.keeping
+        return lone.observers if isinstance(lone, LoneController) else {}
+
     def _load_copy(self) -> None:
         from ..cluster.joining import open_member  # a broker alone does not pay for it
 
         member = open_member(self._options.config, self._machine, self._logs.replicas.engines)
         member.failed_directories = self._logs.directory_reports.failed
         self._keep(member)
+
+    def _load_node(self) -> None:
+        from ..quorum.node_opening import NodeParts, open_node  # a broker alone does not pay for it
+
+        node = self._node = open_node(
+            NodeParts(
+                config=self._options.config,
+                live_config=lambda: self.published.config,
+                machine=self._machine,
+                engines=self._logs.replicas.engines,
+                elections=self._options.elections,
+                rules=self.rules,
+                has_static_voters=self.has_static_voters,
+                failed_directories=self._logs.directory_reports.failed,
+            )
+        )
+        self._keep(node)
 
     def _keep(self, keeping: MetadataKeeping) -> None:
         self.published.image = keeping.source.image

@@ -29,8 +29,9 @@ from .replica_events import ReplicaEvents
 from .request_parts import RequestParts, WaitingRequests
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+    from ..contracts.api_handler import ApiHandler, AsyncApiHandler
     from ..dispatch.controller.listener import ControllerListener
     from ..machine.machine import Machine
     from ..network.connection import FrameReceiver
@@ -58,8 +59,13 @@ class BrokerParts:
         listener: What answers other nodes, where the controller is here and serves them.
     """
 
-    def __init__(self, options: BrokerOptions, machine: Machine) -> None:
+    def __init__(self, options: BrokerOptions, machine: Machine, *, has_static_voters: bool = False) -> None:
         """Build all parts; opens nothing. One of the trio run's tasks: times begin now.
+
+        Args:
+            options: What the operator chose.
+            machine: What it lives on.
+            has_static_voters: Whether `controller.quorum.voters` alone says who votes (kraft.version 0).
 
         Raises:
             PluginError: What the configuration chooses is not offered, or something is offered twice.
@@ -73,6 +79,7 @@ class BrokerParts:
         self.logs = LogParts(options, machine, self.published, self.view, self.events, calls)
         self.view.replicas = self.events.replicas = self.logs.replicas
         self.metadata = MetadataParts(options, machine, self.published, calls, self.logs)
+        self.metadata.has_static_voters = has_static_voters
         self.events.replication = self._make_replication()
         self.requests = RequestParts(options, machine, self.view, waiting, self.events, self.logs, self.metadata)
         self.events.coordinators = self.requests.coordinators
@@ -110,10 +117,25 @@ class BrokerParts:
             self.options.config,
             self.requests.router,
             timer=self.machine.timer,
-            calls=self.metadata.calls,
+            calls=self.metadata.here,
             feed=lambda: self.metadata.node.feed,
             on_broker_gone=lambda *broker: self.metadata.node.suspect(*broker),
             image=lambda: self.published.image,
+            shared=self._shared_handlers(),
+        )
+
+    def _shared_handlers(self) -> Iterable[ApiHandler | AsyncApiHandler] | None:
+        """Return what answers other nodes where clients' listeners bring it to whoever is the controller."""
+        if not self.metadata.roles.is_among_several:
+            return None
+        from ..dispatch.controller.handlers import shared_of_several  # a broker alone does not pay for it
+
+        return shared_of_several(
+            self.requests.router.routes,
+            broker_id=self.options.config.node_id,
+            calls=self.metadata.here,
+            feed=lambda: self.metadata.node.feed,
+            config=lambda: self.published.config,
         )
 
     @property
@@ -157,9 +179,14 @@ class BrokerParts:
         yield from self.requests.services()
         if self.events.replication is not None:
             yield from self.events.replication.services()
+        if not self.metadata.roles.is_among_several:
+            yield from self.node_services()
+        yield "hold-up watch", partial(watch_hold_ups, self.machine.threads)
+
+    def node_services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
+        """Iterate over what has to run before this node's quorum can decide anything."""
         if self.listener is not None:
             yield "controller's router", self.listener.router.run
-        yield "hold-up watch", partial(watch_hold_ups, self.machine.threads)
 
     def end_waits(self) -> None:
         """Answer requests that wait for something to happen: the broker stops."""

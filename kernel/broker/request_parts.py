@@ -161,7 +161,7 @@ class RequestParts:
             node_id, self._published, metadata.channels, self.coordinators, self.transactions, self.local_markers
         )
         if metadata.roles.serves_controller:
-            made.keep_replicas(metadata.calls)
+            made.keep_replicas(metadata.calls, lambda: metadata.calls.kept().log is not None)
         self.marker_writer, self.transactions = made.marker_writer, made.transactions
         return made
 

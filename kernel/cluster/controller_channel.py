@@ -3,7 +3,7 @@
 | what happens | whom it asks next |
 | --- | --- |
 | another controller leads, as `ControllerNodes` learns | that one, at once |
-| nobody listens there, or it cannot be reached | the next address, at once |
+| nobody listens there, it cannot be reached, or is of no cluster yet | the next address, at once |
 | a request is not answered in time | the next address |
 | NOT_CONTROLLER | the same one, until others say who leads: it may be about to begin |
 | a fetch of the metadata is answered by one that does not lead | the next address |
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from ..errors import ErrorCode, KafkaError
-from ..peers.errors import NobodyListensError, RequestTimeoutError
+from ..peers.errors import ConnectionFailedError, NobodyListensError, RequestTimeoutError, UnsupportedVersionError
+from ..wire.messages.api_01_fetch import FetchRequest
 from .controller_nodes import ControllerRoute
 from .peer_channel import PeerChannel
 from .peer_settings import controller_tls, quorum_settings
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from ..config.broker import BrokerConfig
     from ..machine.machine import Machine
+    from ..peers.connection import Connection
     from ..peers.errors import ClientError
     from ..wire.message import Message
     from .controller_nodes import ControllerNodes
@@ -98,6 +100,13 @@ class ControllerChannel(PeerChannel):
         except RequestTimeoutError:
             self.leave(where)
             raise
+
+    def _check(self, connection: Connection) -> None:
+        """See whether it is a controller: one whose cluster is not founded yet answers nobody's Fetch."""
+        try:
+            connection.version_of(FetchRequest)
+        except UnsupportedVersionError as error:
+            raise ConnectionFailedError("the controller there is of no cluster yet") from error
 
     def confirm(self) -> None:
         """Stay with who is asked: the others are worth a try again, should it fail."""

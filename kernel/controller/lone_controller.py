@@ -108,8 +108,13 @@ class LoneController:
 
     @property
     def observers(self) -> Mapping[int, ObserverView]:
-        """See `ControllerNode.observers`."""
-        return self.serving.feed.observers
+        """By broker id, those that asked for news since the controller began."""
+        return {} if self._serving is None else self._serving.feed.observers
+
+    @property
+    def controller(self) -> LoneController:
+        """See `ControllerNode.controller`."""
+        return self
 
     def suspect(self, broker_id: int, broker_epoch: int) -> None:
         """See `ControllerNode.suspect`."""

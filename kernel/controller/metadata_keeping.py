@@ -3,7 +3,8 @@
 | who | where |
 | --- | --- |
 | `controller.lone_controller.LoneController` | the one node that keeps the metadata log |
-| `cluster.member.ClusterMember` | a broker that follows another node's |
+| `quorum.node.QuorumNode` | one of several that keep it together |
+| `cluster.member.ClusterMember` | a broker that follows other nodes' |
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator
 
     import trio
 
-    from ..metadata.controller_calls import ObserverView
+    from ..metadata.controller_calls import ControllerCalls
     from ..metadata.feed_view import MetadataFeedView
     from ..metadata.image import MetadataImage
     from ..metadata.image_listeners import MetadataListener
@@ -125,8 +126,8 @@ class ControllerNode(MetadataKeeping, Protocol):
         ...
 
     @property
-    def observers(self) -> Mapping[int, ObserverView]:
-        """By broker id, those that asked for news since the controller began."""
+    def controller(self) -> ControllerCalls:
+        """The controller of this node alone: NOT_CONTROLLER while another node has it."""
         ...
 
     def suspect(self, broker_id: int, broker_epoch: int) -> None:

@@ -33,6 +33,7 @@ class InternalTopicGrowth:
         calls: ControllerCalls,
         image: Callable[[], MetadataImage],
         wanted: Callable[[], Iterable[WantedReplicas]],
+        is_controller: Callable[[], bool] = lambda: True,
     ) -> None:
         """Look once the service runs.
 
@@ -40,10 +41,12 @@ class InternalTopicGrowth:
             calls: The way to the controller.
             image: Returns the newest metadata.
             wanted: Returns what internal topics shall have, by the configuration as it is now.
+            is_controller: Returns whether this node has the controller now: otherwise another one looks.
         """
         self._calls = calls
         self._image = image
         self._wanted = wanted
+        self._is_controller = is_controller
         self._changed = trio.Event()
         self._changed.set()
 
@@ -58,7 +61,7 @@ class InternalTopicGrowth:
             await self._changed.wait()
             await trio.sleep(SETTLES_S)
             self._changed = trio.Event()
-            requests = growth(self._image(), self._wanted())
+            requests = growth(self._image(), self._wanted()) if self._is_controller() else []
             try:
                 for request in requests:
                     await self._calls.ask(request, TIMEOUT_MS)

@@ -6,6 +6,7 @@ log is `controller/local_log.py`.
 
 | module | what it holds |
 | --- | --- |
+| `node`, `node_opening` | Shell: a node among the controllers: all of the following, and the broker beside it |
 | `opening` | Shell: a controller's replica is opened: what its directory says, under an election that votes |
 | `quorum_log` | Shell: the replica: what leads, what follows, what both and requests ask of it |
 | `quorum_view` | Shell: the replica and what is committed of it, as who asks the controller's listener sees it |

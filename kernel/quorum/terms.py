@@ -200,6 +200,7 @@ class ControllerTerms:
         self._is_leaving = False
         self.active: MetadataLog | None = None
         self.serving: ControllerServing | None = None
+        self._sessions: BrokerSessions | None = None
         self.queue_ms, self.election_ms = Histogram(), Histogram()
         self.partition_counts = PartitionCounts(rules.node_id, rules.config.get_int(MIN_INSYNC_REPLICAS))
         self.partition_counts.begin(images.image)
@@ -224,6 +225,11 @@ class ControllerTerms:
         if active is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
         return await active.ask(request, timeout_ms)
+
+    def note_offset(self, broker_id: int, offset: int) -> None:
+        """Take note of how far a registered broker follows, in a term: its id, and the last offset that it has."""
+        if self._sessions is not None:
+            self._sessions.note_offset(broker_id, offset)
 
     async def wait_changed(self) -> None:
         """Wait until this node becomes the controller, or is it no more. Cancelled: nothing happens."""
@@ -309,12 +315,12 @@ class ControllerTerms:
                 await self._begin(metadata)
                 for name, run in serving.services():
                     await nursery.start(self._supervise(name, run), name=name)
-                self.active, self.serving = metadata, serving
+                self.active, self.serving, self._sessions = metadata, serving, sessions
                 self._tell_changed()
         finally:
             metadata.end()
             serving.feed.end_waits()
-            self.active = self.serving = None
+            self.active = self.serving = self._sessions = None
             self._tell_changed()
 
     async def _write(

@@ -39,15 +39,15 @@ ACTS_OF_BROKER = {
     ),
     "controller.quorum.fetch.timeout.ms": ("plugins/election_quorum/timing.py", "config.get_int(FETCH_TIMEOUT_KEY)"),
     "controller.quorum.fetch.max.bytes": (
-        "kernel/cluster/member.py",
+        "kernel/cluster/metadata_fetches.py",
         'get_int("controller.quorum.fetch.max.bytes")',
     ),
     "controller.quorum.fetch.snapshot.max.bytes": (
-        "kernel/cluster/member.py",
+        "kernel/cluster/metadata_fetches.py",
         'get_int("controller.quorum.fetch.snapshot.max.bytes")',
     ),
     "controller.quorum.request.timeout.ms": (
-        "kernel/cluster/member.py",
+        "kernel/quorum/following.py",
         'get_int("controller.quorum.request.timeout.ms")',
     ),
     "controller.quorum.retry.backoff.ms": (

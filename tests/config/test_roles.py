@@ -101,14 +101,12 @@ def test_voters_vote_for_who_leads_the_metadata_log_unless_somebody_says_otherwi
         ({"process_roles": "broker"}, "process.roles=broker needs to know the controller"),
         ({"process_roles": "broker", **OF_CONTROLLER}, "node.id 1 is the voter"),
         ({"node_id": "2", **OF_CONTROLLER}, "node.id 2 is not the voter"),
-        ({"controller_quorum_voters": "1@a:1,2@b:2"}, "names 2 controllers"),
         ({"node_id": "3", "controller_quorum_voters": "1@a:1,2@b:2"}, "node.id 3 is none of the voters"),
         (
             {"process_roles": "broker", "node_id": "2", "controller_quorum_voters": "1@a:1,2@b:2"},
             "node.id 2 is a voter of controller.quorum.voters, and process.roles has no controller",
         ),
         ({"controller_quorum_voters": "1@a:1,1@b:2"}, "has voter 1 twice"),
-        ({"controller_quorum_bootstrap_servers": "a:1,b:2"}, "names 2 controllers"),
         ({"controller_quorum_voters": "1@127.0.0.1:9093"}, "controller.listener.names must contain at least one value"),
         ({"listeners": CLIENTS, **OF_CONTROLLER}, "at least one value appearing in listeners"),
         (

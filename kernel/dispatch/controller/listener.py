@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...config.listeners import parse_controller_listeners
 from ...metadata.features import supported_ranges
+from ...metadata.image import MetadataImage
 from ..handlers.api_18_api_versions import ApiVersionsHandler
 from ..listener_routers import ListenerRouters
 from ..router import Router
@@ -19,7 +20,21 @@ if TYPE_CHECKING:
     from ...contracts.api_handler import ApiHandler, AsyncApiHandler
     from ...metadata.controller_calls import ControllerCalls
     from ...metadata.feed_view import MetadataFeedView
-    from ...metadata.image import MetadataImage
+    from ...network.connection import FrameReceiver
+
+
+def receiver_of(
+    config: BrokerConfig, handlers: Iterable[ApiHandler | AsyncApiHandler], timer: Callable[[], float]
+) -> FrameReceiver:
+    """Return what takes the frames of a controller's listener where these handlers answer, and ApiVersions."""
+    router = Router(timer=timer, turn_enders=(), on_connection_closed=lambda _connection: None)
+    for handler in handlers:
+        router.add(handler)
+    nothing = MetadataImage()
+    router.add(
+        ApiVersionsHandler(routes=router.routes, image=lambda: nothing, supported_features=supported_ranges(config))
+    )
+    return router
 
 
 class ControllerListener:

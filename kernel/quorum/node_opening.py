@@ -1,0 +1,200 @@
+"""Shell: puts a node among several controllers together from what is configured and what is on its disk."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..classes import frozen
+from ..cluster.joining import controller_nodes
+from ..cluster.member import ClusterMember
+from ..cluster.metadata_fetches import MetadataFetcher
+from ..config.listeners import controller_endpoints
+from ..config.meta_properties import META_PROPERTIES, decode_meta_properties
+from ..config.roles import parse_roles
+from ..controller.founding_checkpoint import read_founding
+from ..controller.opening import metadata_log_config
+from ..controller.snapshots import SnapshotId, SnapshotSettings, SnapshotStore, newest_snapshot_end
+from ..errors import ConfigError, CorruptionError
+from ..machine.files import disk_error, read_file
+from ..machine.threads import Workers
+from ..plugin_system.manager import choose_offer
+from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
+from .committed_images import CommittedImages
+from .following import MetadataFollowing
+from .known_controllers import KnownControllers
+from .node import QuorumNode
+from .opening import BesideLog, open_quorum_log
+from .quorum_view import QuorumFeed
+from .terms import ControllerTerms
+from .voter_channels import OwnNode, VoterChannels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from uuid import UUID
+
+    from ..config.broker import BrokerConfig
+    from ..contracts.election import ElectionFactory
+    from ..contracts.storage import PartitionLog, StorageEngine
+    from ..controller.founding_checkpoint import FoundingCheckpoint
+    from ..controller.rules import ControllerRules
+    from ..controller.snapshots import LoadedSnapshot
+    from ..machine.files import Files
+    from ..machine.machine import Machine
+    from .quorum_log import QuorumLog
+
+
+@frozen(kw_only=True)
+class NodeParts:
+    """What a node is made of besides its disk.
+
+    Attributes:
+        config: The node's.
+        live_config: Returns it as it is now.
+        machine: What it lives on.
+        engines: The storage engines by name, started.
+        elections: By name.
+        rules: The controller's collaborators.
+        has_static_voters: Whether `controller.quorum.voters` says who votes, and the log does not (kraft.version 0).
+        failed_directories: Returns the ids of this node's log directories that failed.
+    """
+
+    config: BrokerConfig
+    live_config: Callable[[], BrokerConfig]
+    machine: Machine
+    engines: Mapping[str, StorageEngine]
+    elections: Mapping[str, ElectionFactory]
+    rules: ControllerRules
+    has_static_voters: bool
+    failed_directories: Callable[[], Sequence[UUID]]
+
+
+def open_node(parts: NodeParts) -> QuorumNode:
+    """Open this node's replica of the metadata log, and all that stands around it. Blocks.
+
+    Raises:
+        ConfigError: The storage keeps nothing, the election cannot vote, or the data is another cluster's.
+        StorageError: Its directory cannot be used, or has lost what this node promised.
+        CorruptionError: It is damaged; nothing was changed.
+    """
+    config, machine = parts.config, parts.machine
+    engine = choose_offer(parts.engines, config.storage, "storage", "odradek.storage")
+    opened = _open_log(config, engine, machine.files)
+    directory = opened.directory
+    assert directory is not None, "looked at when it was opened"
+    snapshot, _problem = SnapshotStore(directory=directory, files=machine.files).load_newest()
+    founding = read_founding(directory, machine.files)
+    directory_id, cluster_id = _directory_id(directory.parent, machine.files), engine.cluster_id
+    replica = open_quorum_log(
+        log=opened,
+        beside=_beside(parts, snapshot, founding),
+        config=config,
+        live_config=parts.live_config,
+        elections=parts.elections,
+        machine=machine,
+        directory_id=directory_id,
+    )
+    worker = Workers(machine.threads, 1)
+    images = CommittedImages(
+        replica,
+        snapshot=snapshot,
+        config=config,
+        cluster_id=cluster_id,
+        settings=SnapshotSettings.configured(config),
+        worker=worker,
+        machine=machine,
+    )
+    terms = ControllerTerms(
+        replica,
+        images,
+        parts.rules,
+        machine,
+        cluster_id=cluster_id,
+        features={} if founding is None else founding.features,
+        worker=worker,
+        failed_directories=parts.failed_directories,
+    )
+    return _around(parts, replica, images, terms, cluster_id)
+
+
+def _around(
+    parts: NodeParts, replica: QuorumLog, images: CommittedImages, terms: ControllerTerms, cluster_id: str
+) -> QuorumNode:
+    """Put around a replica what it has to do with other nodes."""
+    config, machine = parts.config, parts.machine
+    nodes = controller_nodes(config)
+    feed = QuorumFeed(
+        replica,
+        images,
+        config=config,
+        machine=machine,
+        cluster_id=lambda: cluster_id,
+        note_offset=terms.note_offset,
+    )
+    own = OwnNode(cluster_id=lambda: cluster_id, endpoints=controller_endpoints(config, machine.network.host_name()))
+    channels = VoterChannels(config, machine, nodes=nodes, own=own, step=replica.step)
+    listener_name = config.get_list("controller.listener.names")[0]
+    known = KnownControllers(replica, nodes, listener_name=listener_name, retain=channels.retain)
+    fetcher = MetadataFetcher.configured(config, cluster_id, replica.directory_id)
+    following = MetadataFollowing(replica, images, fetcher, config=config, machine=machine, nodes=nodes)
+    member = None
+    if parse_roles(config).is_broker:
+        member = ClusterMember(config, machine, nodes, images, cluster_id)
+        member.failed_directories = parts.failed_directories
+    return QuorumNode(
+        config,
+        replica=replica,
+        images=images,
+        terms=terms,
+        feed=feed,
+        following=following,
+        channels=channels,
+        known=known,
+        member=member,
+    )
+
+
+def _open_log(config: BrokerConfig, engine: StorageEngine, files: Files) -> PartitionLog:
+    opened = engine.open_log(
+        TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0),
+        metadata_log_config(config),
+        log_dir=config.metadata_log_dir,
+        known_end=partial(newest_snapshot_end, files=files),
+    )
+    if opened.directory is None:
+        raise ConfigError(
+            f"the storage {config.storage!r} keeps no files, and who votes must not forget it",
+            where=config.where("odradek.storage"),
+            hint="let one node keep the metadata, or choose a storage on a disk and name others for topics",
+        )
+    return opened
+
+
+def _beside(parts: NodeParts, snapshot: LoadedSnapshot | None, founding: FoundingCheckpoint | None) -> BesideLog:
+    static = tuple(parse_roles(parts.config).voters) if parts.has_static_voters else ()
+    founders = None if founding is None else founding.voters
+    if snapshot is None:
+        return BesideLog(founding=founders, static_voters=static)
+    return BesideLog(
+        snapshot=SnapshotId(snapshot.image.offset + 1, snapshot.image.epoch),
+        voters=None if snapshot.quorum is None else snapshot.quorum.voters,
+        founding=founders,
+        static_voters=static,
+    )
+
+
+def _directory_id(directory: Path, files: Files) -> UUID:
+    """Return the id of the log directory in which the metadata log lies.
+
+    Raises:
+        CorruptionError: Its `meta.properties` is damaged.
+        StorageError: It cannot be read.
+    """
+    path = directory / META_PROPERTIES
+    try:
+        return decode_meta_properties(read_file(files, path)).directory_id
+    except CorruptionError as error:
+        raise CorruptionError(f"{path}: {error}") from error
+    except OSError as error:
+        raise disk_error(error, "read", path) from error
