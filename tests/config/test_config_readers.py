@@ -31,6 +31,7 @@ ACTS_OF_BROKER = {
     "connections.max.idle.ms": ("kernel/network/loop.py", "self.settings.connections_idle_ms_max"),
     "controlled.shutdown.enable": ("kernel/cluster/member.py", 'get_bool("controlled.shutdown.enable")'),
     "controller.listener.names": ("kernel/config/listeners.py", "in controllers"),
+    "controller.quorum.auto.join.enable": ("kernel/quorum/own_voter.py", "config.get_bool(AUTO_JOIN)"),
     "controller.quorum.bootstrap.servers": ("kernel/config/roles.py", "config.get_list(BOOTSTRAP)"),
     "controller.quorum.election.backoff.max.ms": ("plugins/election_quorum/timing.py", "config.get_int(BACKOFF_KEY)"),
     "controller.quorum.election.timeout.ms": (

@@ -19,7 +19,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("controller.quorum.append.linger.ms", INT, 25, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.CLUSTER),
     ("controller.quorum.request.timeout.ms", INT, 2000, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.retry.backoff.ms", INT, 20, NOT_NEGATIVE, LOW, READ_ONLY, Part.MEMBERSHIP),
-    ("controller.quorum.auto.join.enable", BOOLEAN, False, None, LOW, READ_ONLY, Part.CLUSTER),
+    ("controller.quorum.auto.join.enable", BOOLEAN, False, None, LOW, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.fetch.snapshot.max.bytes", INT, 1_048_576, POSITIVE, LOW, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.fetch.max.bytes", INT, 1_048_576, POSITIVE, LOW, READ_ONLY, Part.MEMBERSHIP),
 )
@@ -52,7 +52,7 @@ controller.quorum.retry.backoff.ms
     How long until a failed request within the quorum is tried again.
 
 controller.quorum.auto.join.enable
-    Whether a new controller makes itself a voter.
+    Whether a controller that is no voter makes itself one: a new one, or one whose disk was replaced.
 
 controller.quorum.fetch.snapshot.max.bytes
     How many bytes of a snapshot one request fetches.
