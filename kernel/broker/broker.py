@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import logging
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
@@ -22,7 +22,7 @@ import trio
 from ..classes import frozen
 from ..cleanup.metrics import cleanup_metrics
 from ..cluster.joining import joined_config
-from ..config.listeners import parse_controller_listeners, parse_listeners
+from ..config.listeners import SECURITY_PROTOCOLS, parse_controller_listeners, parse_listeners
 from ..config.roles import parse_roles
 from ..controller.brokers import Registration
 from ..dispatch.cluster_metrics import cluster_metrics
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
 
 log = logging.getLogger(__name__)
-
-SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1}
 
 
 @frozen

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PLAINTEXT: Final = "PLAINTEXT"
 SSL: Final = "SSL"
+SECURITY_PROTOCOLS: Final = {PLAINTEXT: 0, SSL: 1}
+"""Kafka's numbers, which registrations tell."""
 _PROTOCOLS: Final = (PLAINTEXT, SSL, "SASL_PLAINTEXT", "SASL_SSL")
 _ENDPOINT: Final = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z:.%_-]*)\]|([0-9a-zA-Z._%-]*)):(-?[0-9]+)")
 _PROTOCOL_MAP: Final = "listener.security.protocol.map"
