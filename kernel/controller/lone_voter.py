@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import ErrorCode
-from ..types import METADATA_TOPIC
+from ..contracts.coordinator import CoordinatorResult
+from ..errors import ErrorCode, KafkaError
+from ..types import METADATA_TOPIC, ZERO_ID
 from ..wire.messages import api_52_vote as vote
 from ..wire.messages import api_53_begin_quorum_epoch as begin
 from ..wire.messages import api_54_end_quorum_epoch as end
@@ -21,7 +22,10 @@ from ..wire.messages.api_82_update_raft_voter import CurrentLeader, UpdateRaftVo
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..metadata.image import MetadataImage
+    from ..metadata.records import MetadataRecord
     from ..wire.message import Message
+    from .rules import ControllerRules
 
 _FIXED: Final = "Cluster doesn't support {} voter because the kraft.version feature is 0"
 
@@ -33,6 +37,23 @@ def answer_alone(request: Message, leader_id: int, leader_epoch: int) -> Any:
         leader = CurrentLeader(leader_id=leader_id, leader_epoch=leader_epoch)
         return UpdateRaftVoterResponse(error_code=code, current_leader=leader)
     return _ANSWERS[type(request)](leader_id, leader_epoch)
+
+
+def change_of_voters(
+    image: MetadataImage, rules: ControllerRules, request: AddRaftVoterRequest | RemoveRaftVoterRequest
+) -> CoordinatorResult[MetadataRecord, Any]:
+    """Refuse a change of voters that was asked of this node's broker; those of several are asked their quorum.
+
+    Raises:
+        KafkaError: INCONSISTENT_CLUSTER_ID; INVALID_REQUEST: no voter is named.
+    """
+    if request.cluster_id is not None and request.cluster_id != image.cluster_id:
+        what = f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{image.cluster_id}"'
+        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, what)
+    if request.voter_id < 0 or request.voter_directory_id == ZERO_ID:
+        verb = "Add" if isinstance(request, AddRaftVoterRequest) else "Remove"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{verb} voter request didn't include a valid voter")
+    return CoordinatorResult((), answer_alone(request, rules.node_id, max(image.epoch, 0)))
 
 
 def _refuses_elections(module: Any, response: type[Any]) -> Callable[[int, int], Any]:

@@ -16,6 +16,7 @@ from .controllers import controller_registration
 from .directory_changes import assign_replicas_to_dirs
 from .feature_changes import update_features
 from .isr_changes import alter_partition
+from .lone_voter import change_of_voters
 from .partition_changes import elect_leaders
 from .reassignments import alter_partition_reassignments
 from .topic_creation import create_topics
@@ -49,5 +50,7 @@ OPERATIONS: Final[Mapping[int, Decide]] = {
     67: allocate_producer_ids,
     70: controller_registration,
     73: assign_replicas_to_dirs,
+    80: change_of_voters,
+    81: change_of_voters,
 }
 """By API key."""

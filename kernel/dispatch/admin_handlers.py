@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .made_handlers import Given
     from .producer_ids import ProducerIdSource
 
-ASK_CONTROLLER: Final = (19, 20, 33, 37, 43, 44, 45, 57, 64)
+ASK_CONTROLLER: Final = (19, 20, 33, 37, 43, 44, 45, 57, 64, 80, 81)
 """The APIs that are brought to the controller, and given nothing else: CreateTopics, DeleteTopics, AlterConfigs, ..."""
 
 PARTITIONS_MAX: Final = "max.request.partition.size.limit"

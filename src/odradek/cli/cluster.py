@@ -1,10 +1,11 @@
-"""Shell: `odradek cluster describe`: which brokers a cluster has, and who keeps its metadata."""
+"""Shell: `odradek cluster`: which brokers a cluster has, and who keeps its metadata (`cluster_quorum.py`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
+from .cluster_quorum import QUORUM_ACTIONS
 from .options import document
 from .output import print_json, print_table
 
@@ -19,7 +20,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "See what a cluster consists of. `odradek serve --brokers 3` starts one.",
-        [("cluster describe", "its id, its controller and its brokers")],
+        [
+            ("cluster describe", "its id, its controller and its brokers"),
+            ("cluster quorum", "who keeps its metadata, and how far each is"),
+        ],
     )
     add_actions(parser, _ACTIONS)
 
@@ -62,4 +66,5 @@ async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
 
 _ACTIONS: Final = {
     "describe": ("show a cluster's id, controller and brokers", _configure_describe, cluster_action(_describe)),
+    **QUORUM_ACTIONS,
 }

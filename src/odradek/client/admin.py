@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.kernel.errors import ErrorCode, error_code
-from odradek.kernel.types import METADATA_TOPIC, IsolationLevel, TopicPartition
+from odradek.kernel.types import IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.kernel.wire.messages.api_19_create_topics import (
     CreatableReplicaAssignment,
@@ -51,12 +51,6 @@ from odradek.kernel.wire.messages.api_44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from odradek.kernel.wire.messages.api_55_describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    PartitionData,
-    TopicData,
-)
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.kernel.wire.messages.api_61_describe_producers import (
     DescribeProducersRequest,
@@ -66,6 +60,7 @@ from odradek.kernel.wire.messages.api_61_describe_producers import (
 
 from .admin_calls import check_item, config_source
 from .admin_groups import GroupCalls
+from .admin_quorum import QuorumCalls
 from .admin_transactions import TransactionCalls
 from .admin_values import (
     ActiveProducer,
@@ -92,7 +87,7 @@ _DELETE_TOPICS_BY_NAME: Final = 5
 """The last version of DeleteTopics that takes plain names, which every broker speaks."""
 
 
-class Admin(GroupCalls, TransactionCalls):
+class Admin(GroupCalls, TransactionCalls, QuorumCalls):
     """An admin client; open for the time of its `async with`, usable by any number of tasks of that trio run.
 
     .. versionadded:: 0.1
@@ -115,18 +110,6 @@ class Admin(GroupCalls, TransactionCalls):
             Node(item.broker_id, item.host, item.port, item.rack, item.is_fenced) for item in response.brokers
         )
         return ClusterDescription(response.cluster_id, response.controller_id, nodes)
-
-    async def find_controller(self) -> int:
-        """Return the id of the node that keeps the metadata: clients take any broker for the controller."""
-        wanted = TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])
-        response: DescribeQuorumResponse = await self.call(
-            DescribeQuorumRequest(topics=[wanted]),
-            lambda answer: check_item(answer.error_code, "metadata quorum", answer.error_message),
-        )
-        (topic,) = response.topics
-        (partition,) = topic.partitions
-        leader_id: int = partition.leader_id
-        return leader_id
 
     async def describe_log_dirs(self, node_id: int) -> list[LogDir]:
         """Return a broker's log directories and what is in them.

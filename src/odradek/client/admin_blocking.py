@@ -11,7 +11,8 @@ from .admin import Admin
 from .blocking import Blocking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from uuid import UUID
 
     from odradek.kernel.types import TopicPartition
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         CreatedTopic,
         LogDir,
         NewTopic,
+        QuorumDescription,
         ResourceType,
     )
     from .cluster import TopicInfo
@@ -56,6 +58,18 @@ class BlockingAdmin(Blocking[Admin]):
     def find_controller(self) -> int:
         """As `Admin.find_controller`."""
         return self._call(self._client.find_controller)
+
+    def describe_quorum(self) -> QuorumDescription:
+        """As `Admin.describe_quorum`."""
+        return self._call(self._client.describe_quorum)
+
+    def add_raft_voter(self, voter_id: int, directory_id: UUID, listeners: Sequence[tuple[str, str, int]]) -> None:
+        """As `Admin.add_raft_voter`."""
+        self._call(self._client.add_raft_voter, voter_id, directory_id, listeners)
+
+    def remove_raft_voter(self, voter_id: int, directory_id: UUID) -> None:
+        """As `Admin.remove_raft_voter`."""
+        self._call(self._client.remove_raft_voter, voter_id, directory_id)
 
     def describe_log_dirs(self, node_id: int) -> list[LogDir]:
         """As `Admin.describe_log_dirs`."""

@@ -89,6 +89,51 @@ class ClusterDescription:
 
 
 @attrs.frozen
+class QuorumReplica:
+    """A controller's or a broker's copy of the metadata log.
+
+    Attributes:
+        replica_id: Its node.
+        directory_id: Of the directory that has it; zero where that is not known.
+        log_end_offset: Where it ended when its node asked last.
+        fetched_ms: When that was, by the leader's clock; -1 for never, and from brokers before Kafka 3.3.
+        caught_up_ms: When it had all of the log last; the same.
+        listeners: Of a voter: name, host and port; none where they are not known.
+    """
+
+    replica_id: int
+    directory_id: uuid.UUID
+    log_end_offset: int
+    fetched_ms: int = -1
+    caught_up_ms: int = -1
+    listeners: tuple[tuple[str, str, int], ...] = ()
+
+
+@attrs.frozen
+class QuorumDescription:
+    """Who keeps the metadata, as whoever leads them tells it.
+
+    Attributes:
+        leader_id: The active controller.
+        leader_epoch: The epoch in which it leads.
+        high_watermark: Where the committed records end.
+        voters: Who elects the leader, by id.
+        observers: Who follows without a vote.
+    """
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+
+    def log_end(self) -> int:
+        """Return where the leader's log ends; the high watermark where it does not tell."""
+        ends = (each.log_end_offset for each in (*self.voters, *self.observers) if each.replica_id == self.leader_id)
+        return next(ends, self.high_watermark)
+
+
+@attrs.frozen
 class ConfigEntry:
     """One config of a resource.
 
