@@ -6,7 +6,7 @@ that keeps the metadata log does to it (formatting, adopting, reserving ids) is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..wire.messages.api_73_assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -14,6 +14,10 @@ from ..wire.messages.api_73_assign_replicas_to_dirs import (
     PartitionData,
     TopicData,
 )
+
+OF_QUORUM: Final = frozenset({55, 80, 81})
+"""DescribeQuorum, AddRaftVoter, RemoveRaftVoter: of several controllers the quorum itself is asked, at its leader's
+listener; who is controller decides nothing of it."""
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,6 +6,7 @@
     images     what is committed; the broker's metadata
     terms      the controller, while this node leads
     member     the broker beside it, which asks whoever is the controller
+    registrar  has the controller know this node for one that may follow it
 
 `opening.py` reads what is on the disk, `node_opening.py` puts the parts together.
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from ..errors import ErrorCode, KafkaError
+from ..metadata.controller_calls import OF_QUORUM
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from .known_controllers import KnownControllers
     from .quorum_log import QuorumLog
     from .quorum_view import QuorumFeed
+    from .registration import ControllerRegistrar
     from .terms import ControllerTerms
     from .voter_channels import VoterChannels
 
@@ -70,10 +73,12 @@ class QuorumNode:
         channels: VoterChannels,
         known: KnownControllers,
         member: ClusterMember | None,
+        registrar: ControllerRegistrar,
     ) -> None:
         """Put it together; nothing runs yet."""
         self.replica, self.images, self.terms, self.feed = replica, images, terms, feed
         self._following, self._channels, self._known, self._member = following, channels, known, member
+        self._registrar = registrar
         if member is not None:
             self.partition_counts = member.partition_counts
         else:
@@ -105,7 +110,12 @@ class QuorumNode:
         return self.terms
 
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
-        """See `ControllerCalls.ask`: whoever is the controller is asked, this node without a detour."""
+        """See `ControllerCalls.ask`: whoever is the controller is asked, this node without a detour.
+
+        What the quorum is asked itself is answered at its leader's listener, be that of this node.
+        """
+        if self._member is not None and request.__api_key__ in OF_QUORUM:
+            return await self._member.ask(request, timeout_ms)
         try:
             return await self.terms.ask(request, timeout_ms)
         except KafkaError as error:
@@ -128,6 +138,7 @@ class QuorumNode:
             await nursery.start(self.images.run)
             await nursery.start(self._following.run)
             await nursery.start(self.terms.run)
+            await nursery.start(self._registrar.run)
             if self._member is not None:
                 await nursery.start(self._member.run)
             task_status.started()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..classes import frozen
+from ..cluster.controller_channel import ControllerChannel
 from ..cluster.joining import controller_nodes
 from ..cluster.member import ClusterMember
 from ..cluster.metadata_fetches import MetadataFetcher
@@ -27,6 +28,7 @@ from .known_controllers import KnownControllers
 from .node import QuorumNode
 from .opening import BesideLog, open_quorum_log
 from .quorum_view import QuorumFeed
+from .registration import ControllerRegistrar, registration_of
 from .terms import ControllerTerms
 from .voter_channels import OwnNode, VoterChannels
 
@@ -142,6 +144,8 @@ def _around(
     if parse_roles(config).is_broker:
         member = ClusterMember(config, machine, nodes, images, cluster_id)
         member.failed_directories = parts.failed_directories
+    request = registration_of(config, machine.ids.new_id(), machine.network.host_name())
+    channel = ControllerChannel("registration", config=config, machine=machine, nodes=nodes)
     return QuorumNode(
         config,
         replica=replica,
@@ -152,6 +156,7 @@ def _around(
         channels=channels,
         known=known,
         member=member,
+        registrar=ControllerRegistrar(request, images, channel, timeout_ms=config.get_int("request.timeout.ms")),
     )
 
 

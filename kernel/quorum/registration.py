@@ -13,10 +13,10 @@ import trio
 from ..config.listeners import SECURITY_PROTOCOLS, controller_endpoints, controller_protocol
 from ..errors import ErrorCode, KafkaError, error_code
 from ..metadata.features import supported_ranges
+from ..peers.errors import ClientError
 from ..wire.messages.api_70_controller_registration import ControllerRegistrationRequest, Feature, Listener
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
@@ -67,23 +67,39 @@ def registration_of(config: BrokerConfig, incarnation_id: UUID, machine: str = "
     )
 
 
+class Channel(Protocol):
+    """A way to the active controller: `ControllerChannel`."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Be connected when it is wanted, until cancelled."""
+        ...
+
+    async def request(self, message: Message, *, timeout_ms: int) -> Any:
+        """Ask the active controller."""
+        ...
+
+
 class ControllerRegistrar:
-    """Life: made with the node, `run` as a service. Owned by one trio run."""
+    """Life: made with the node, `run` as a task. Owned by one trio run."""
 
     def __init__(
         self,
         request: ControllerRegistrationRequest,
         source: ImageSource,
-        ask: Callable[[Message], Awaitable[Any]],
+        channel: Channel,
+        *,
+        timeout_ms: int,
     ) -> None:
         """Make it.
 
         Args:
             request: What this controller says of itself.
             source: Says whether it is known.
-            ask: Brings a request to the active controller, whoever that is.
+            channel: To the active controller, whoever that is; nobody else asks by it.
+            timeout_ms: How long an answer is waited for.
         """
-        self._request, self._source, self._ask = request, source, ask
+        self._request, self._source = request, source
+        self._channel, self._timeout_ms = channel, timeout_ms
         self._changed = trio.Event()
         self._told = ErrorCode.NONE
         source.add_listener(self._look)
@@ -103,7 +119,12 @@ class ControllerRegistrar:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Have this controller be known whenever it is not, until cancelled."""
-        task_status.started()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._channel.run)
+            task_status.started()
+            await self._be_known()
+
+    async def _be_known(self) -> None:
         while True:
             changed = self._changed
             if not self.is_known:
@@ -115,10 +136,13 @@ class ControllerRegistrar:
 
     async def _register(self) -> None:
         try:
-            answer = await self._ask(self._request)
+            answer = await self._channel.request(self._request, timeout_ms=self._timeout_ms)
             code, detail = error_code(answer.error_code), answer.error_message or ""
         except KafkaError as error:
             code, detail = error.code, error.detail
-        if code not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, self._told):
+        except ClientError as error:
+            log.debug("registration: %s", error)
+            return
+        if code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER, self._told):
             log.warning("the active controller does not register this one: %s: %s", code.name, detail or code.text)
         self._told = code

@@ -15,6 +15,7 @@ from odradek.kernel.config.registry import builtin_registry
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.metadata.image import ControllerImage, MetadataDelta, MetadataImage
 from odradek.kernel.metadata.image_listeners import MetadataListener
+from odradek.kernel.peers.errors import RequestTimeoutError
 from odradek.kernel.quorum.registration import RETRY_S, ControllerRegistrar, registration_of
 from odradek.kernel.wire.messages.api_70_controller_registration import ControllerRegistrationResponse
 
@@ -53,15 +54,21 @@ class Cluster:
         for listener in self.listeners:
             listener(MetadataDelta(), self.image)
 
-    async def ask(self, request: Any) -> ControllerRegistrationResponse:
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        await trio.sleep_forever()
+
+    async def request(self, message: Any, *, timeout_ms: int) -> ControllerRegistrationResponse:
         self.asked_s.append(trio.current_time())
         if self.refusals:
             code = self.refusals.pop(0)
             if code is ErrorCode.REQUEST_TIMED_OUT:
+                raise RequestTimeoutError("nobody answers")
+            if code is ErrorCode.NOT_CONTROLLER:
                 raise KafkaError(code)
             return ControllerRegistrationResponse(error_code=code, error_message="no")
         if self.takes:
-            self.show(request.incarnation_id)
+            self.show(message.incarnation_id)
         return ControllerRegistrationResponse(error_message=None)
 
 
@@ -70,7 +77,7 @@ def asked(cluster: Cluster, *shown: UUID) -> list[float]:
 
     async def main() -> float:
         started_s = trio.current_time()
-        registrar = ControllerRegistrar(registration_of(config(), OURS), cluster, cluster.ask)
+        registrar = ControllerRegistrar(registration_of(config(), OURS), cluster, cluster, timeout_ms=1000)
         async with trio.open_nursery() as nursery:
             await nursery.start(registrar.run)
             for incarnation in shown:
@@ -104,7 +111,7 @@ def test_it_asks_again_when_another_process_has_its_place() -> None:
     assert asked(Cluster(), OURS, ANOTHER) == [0, 0]
 
 
-@pytest.mark.parametrize("code", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNSUPPORTED_VERSION])
+@pytest.mark.parametrize("code", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.UNSUPPORTED_VERSION])
 def test_who_is_not_answered_or_refused_asks_again_and_says_once_why(
     code: ErrorCode, caplog: pytest.LogCaptureFixture
 ) -> None:

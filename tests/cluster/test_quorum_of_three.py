@@ -1,0 +1,97 @@
+"""Three brokers that keep the metadata together, as clients and other nodes see them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import trio
+
+from odradek.client import NewTopic
+from odradek.client.admin_values import QuorumDescription, QuorumReplica
+from odradek.kernel.metadata.image import ControllerImage
+from odradek.lab.simulator.cluster import Cluster
+from odradek.lab.simulator.running import run_in_world
+from odradek.lab.simulator.seeds import Seeds
+from odradek.lab.simulator.world import SECOND, World
+
+from .simulated import LIMIT_S, admin, image_of, until
+
+T = TypeVar("T")
+
+
+def in_quorum_of_three(main: Callable[[Cluster], Awaitable[T]]) -> T:
+    """Run a task in a world with three brokers, all of which are voters, and return what it returns."""
+    world = World(Seeds(1))
+
+    async def root() -> T:
+        async with trio.open_nursery() as nursery:
+            cluster = Cluster(world, nursery)
+            cluster.add_brokers(3, {}, voters=3)
+            await cluster.start()
+            result = await main(cluster)
+            for broker in cluster.brokers.values():
+                if broker.broker is not None:
+                    broker.crash()
+            nursery.cancel_scope.cancel()
+        return result
+
+    return run_in_world(world, root, limit_ns=LIMIT_S * SECOND)
+
+
+async def described(cluster: Cluster, broker_id: int) -> QuorumDescription:
+    async with admin(cluster, broker_id) as client:
+        return await client.describe_quorum()
+
+
+def ids(replicas: Sequence[QuorumReplica]) -> list[int]:
+    return [each.replica_id for each in replicas]
+
+
+def test_any_broker_tells_who_leads_and_every_controller_is_registered() -> None:
+    async def main(cluster: Cluster) -> tuple[list[QuorumDescription], list[dict[int, ControllerImage]]]:
+        images = [partial(image_of, broker) for broker in cluster.brokers.values()]
+        await until(lambda: all(len(image().controllers) == 3 for image in images))
+        told = [await described(cluster, broker_id) for broker_id in cluster.brokers]
+        return told, [dict(image().controllers) for image in images]
+
+    told, controllers = in_quorum_of_three(main)
+
+    assert len({(each.leader_id, each.leader_epoch) for each in told}) == 1
+    assert [ids(each.voters) for each in told] == [[1, 2, 3]] * 3
+    assert {address for each in told for voter in each.voters for address in voter.listeners} == {
+        ("CONTROLLER", f"broker-{node_id}", 9093) for node_id in (1, 2, 3)
+    }
+    assert controllers[0] == controllers[1] == controllers[2]
+    assert {node_id: known.listeners["CONTROLLER"].host for node_id, known in controllers[0].items()} == {
+        node_id: f"broker-{node_id}" for node_id in (1, 2, 3)
+    }
+
+
+def test_voters_are_changed_by_any_broker_and_another_one_leads_when_the_controller_is_killed() -> None:
+    async def main(cluster: Cluster) -> list[list[int]]:
+        quorum = await described(cluster, 1)
+        voter = next(each for each in quorum.voters if each.replica_id != quorum.leader_id)
+        other = next(each for each in ids(quorum.voters) if each not in (voter.replica_id, quorum.leader_id))
+        async with admin(cluster, quorum.leader_id) as client:
+            await client.remove_raft_voter(voter.replica_id, voter.directory_id)
+        removed = await described(cluster, voter.replica_id)
+        while voter.replica_id not in ids((await described(cluster, other)).observers):  # noqa: ASYNC110 - as `until`
+            await trio.sleep(0.1)
+        async with admin(cluster, voter.replica_id) as client:
+            await client.add_raft_voter(voter.replica_id, voter.directory_id, voter.listeners)
+        added = await described(cluster, other)
+        cluster.brokers[quorum.leader_id].crash()
+        async with admin(cluster, other) as client:
+            await client.create_topic(NewTopic("afterwards", 1, 2))
+        after = await described(cluster, voter.replica_id)
+        assert after.leader_epoch > quorum.leader_epoch
+        expected = sorted((other, quorum.leader_id))
+        return [ids(removed.voters), expected, ids(added.voters), [after.leader_id], [quorum.leader_id]]
+
+    removed, expected, added, after, before = in_quorum_of_three(main)
+
+    assert removed == expected
+    assert added == [1, 2, 3]
+    assert after != before
