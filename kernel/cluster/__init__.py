@@ -15,6 +15,7 @@
 | `metadata_copy` | a copy of the metadata log, and the images that follow from it |
 | `metadata_fetches` | fetches of the metadata log, and what their answers mean, pure |
 | `metadata_observer` | keeps the copy up with the controllers |
+| `interruption` | what keeps a node from following, as its operator is told of it, pure |
 | `followed_metadata` | these, and their channel, as a broker has them |
 | `metadata_source` | what a member asks of wherever its metadata comes from |
 | `joining` | from a configuration to a member |

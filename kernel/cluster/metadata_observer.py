@@ -22,6 +22,7 @@ from ..machine.turnstile import Slices
 from ..metadata.image_listeners import ImageListeners
 from ..peers.errors import ClientError
 from .controller_nodes import NOBODY, voter_addresses
+from .interruption import Interruption
 from .metadata_fetches import LogEnd, read_fetch, read_snapshot_part
 
 if TYPE_CHECKING:
@@ -39,10 +40,6 @@ log = logging.getLogger(__name__)
 WAIT_MS: Final = 2000
 """How long the controller may wait for news before it answers without any."""
 STEPS_PER_SLICE: Final = 50
-_OF_ELECTIONS: Final = frozenset(
-    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
-)
-"""What controllers answer while they, or this node, do not know yet who leads."""
 
 
 @attrs.frozen
@@ -100,7 +97,7 @@ class MetadataObserver:
         nodes.learn(NOBODY, self._image.epoch)  # who leads in an older one is no controller any more
         self._high_watermark = -1
         self._moved = trio.Event()
-        self._told = ""
+        self._interruption = Interruption()
         self._snapshot_ms = clock.monotonic_ms()
 
     def __repr__(self) -> str:
@@ -146,7 +143,9 @@ class MetadataObserver:
             try:
                 await self._follow()
             except (ClientError, CorruptionError, KafkaError) as error:
-                self._tell(error)
+                level = self._interruption.note(error, self._clock.monotonic_ms())
+                if level is not None:
+                    log.log(level, "the metadata is not followed: %s", error)
                 await self._channel.rest()
             await self._snapshot_if_due()
 
@@ -200,7 +199,7 @@ class MetadataObserver:
             if self._image.metadata_version < level:
                 # An older version of this broker begins with the snapshot, and finds no record of before.
                 await self._copy.write_snapshot(self._clock.now_ms(), kept_count=1)
-        self._told = ""
+        self._interruption.end()
         self._high_watermark = answer.high_watermark
         self._tell_waiters()
 
@@ -242,13 +241,6 @@ class MetadataObserver:
         if self._settings.snapshots.is_due(self._copy.bytes_since_snapshot, elapsed_ms):
             self._snapshot_ms = self._clock.monotonic_ms()
             await self._copy.write_snapshot(self._clock.now_ms())
-
-    def _tell(self, problem: Exception) -> None:
-        """Log what is wrong, once; that nobody leads for a moment is nothing wrong."""
-        if str(problem) != self._told:
-            self._told = str(problem)
-            is_election = isinstance(problem, KafkaError) and problem.code in _OF_ELECTIONS
-            log.log(logging.INFO if is_election else logging.WARNING, "the metadata is not followed: %s", problem)
 
 
 def _told(address: tuple[str, int] | None) -> str:

@@ -26,6 +26,7 @@ import trio
 
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.controller_nodes import NOBODY
+from ..cluster.interruption import Interruption
 from ..cluster.metadata_fetches import LogEnd, read_fetch, read_snapshot_part
 from ..contracts.election import FetchEnded, PeerRefused, Role
 from ..controller.snapshots import SnapshotId
@@ -167,7 +168,8 @@ class MetadataFollowing:
         self._channel = ControllerChannel("the metadata log", config=config, machine=machine, nodes=nodes)
         self._channel.on_refused = self._refused
         self._failures_count = 0
-        self._told = ""
+        self._clock = machine.clock
+        self._interruption = Interruption()
 
     def __repr__(self) -> str:
         return f"MetadataFollowing({self._standing()}, {self._channel!r})"
@@ -195,9 +197,9 @@ class MetadataFollowing:
     async def _rest(self, error: Exception) -> None:
         """Wait before the next fetch; not after the first failure: whether a leader is gone shows with the next one."""
         self._failures_count += 1
-        if str(error) != self._told:
-            self._told = str(error)
-            log.info("the metadata log is not followed: %s", error)
+        level = self._interruption.note(error, self._clock.monotonic_ms())
+        if level is not None:
+            log.log(level, "the metadata log is not followed: %s", error)
         if self._failures_count > 1:
             await self._channel.rest()
 
@@ -276,7 +278,7 @@ class MetadataFollowing:
         by = standing.leader_id if is_leaders else self._nodes.node_at(asked)
         self._log.step(FetchEnded(by, answer.error, answer.leader_id, answer.leader_epoch))
         if is_leaders:
-            self._told = ""
+            self._interruption.end()
             self._channel.confirm()
         elif not is_news:
             if answer.error is not ErrorCode.NONE:
