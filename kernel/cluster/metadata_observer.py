@@ -186,7 +186,7 @@ class MetadataObserver:
             return True
         if not is_news:
             self._channel.leave(asked)
-            raise KafkaError(answer.error, f"the controller at {_told(asked)} refuses to be followed")
+            raise KafkaError(answer.error, f"the controller at {_told(asked)} says {answer.error.name}")
         return False
 
     async def _take(self, answer: Fetched) -> None:

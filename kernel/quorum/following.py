@@ -283,7 +283,7 @@ class MetadataFollowing:
         elif not is_news:
             if answer.error is not ErrorCode.NONE:
                 self._channel.leave(asked)
-            raise KafkaError(answer.error, f"controller {by} is not who is followed here")
+            raise KafkaError(answer.error, f"controller {by} is not followed: {answer.error.name}")
 
     async def _take(self, answer: Fetched, standing: _Standing) -> None:
         """Take what the leader sent; its high watermark counts for a log that agrees with its own."""
