@@ -23,7 +23,7 @@ import trio
 from ..errors import ErrorCode, KafkaError
 from ..peers.errors import ConnectionFailedError, NobodyListensError, RequestTimeoutError, UnsupportedVersionError
 from ..wire.messages.api_01_fetch import FetchRequest
-from .controller_nodes import ControllerRoute
+from .controller_nodes import NOBODY, ControllerRoute
 from .peer_channel import PeerChannel
 from .peer_settings import controller_tls, quorum_settings
 
@@ -49,7 +49,9 @@ class ControllerChannel(PeerChannel):
         on_refused: Told of an address at which nobody listens.
     """
 
-    def __init__(self, name: str, *, config: BrokerConfig, machine: Machine, nodes: ControllerNodes) -> None:
+    def __init__(
+        self, name: str, *, config: BrokerConfig, machine: Machine, nodes: ControllerNodes, but: int = NOBODY
+    ) -> None:
         """Make a channel without a connection.
 
         Args:
@@ -57,11 +59,12 @@ class ControllerChannel(PeerChannel):
             config: Times, and how the controllers' listener is spoken to.
             machine: Network and chance.
             nodes: Where controllers are.
+            but: A controller that is not asked: who asks.
 
         Raises:
             ConfigError: A certificate cannot be used.
         """
-        route = ControllerRoute(nodes, self.move)
+        route = ControllerRoute(nodes, self.move, but=but)
         super().__init__(
             f"{name} to the controller",
             address=route.address,

@@ -148,14 +148,16 @@ class ControllerRoute:
     Invariant: between two rests every address is tried once at most.
     """
 
-    def __init__(self, nodes: ControllerNodes, on_move: Callable[[], None]) -> None:
+    def __init__(self, nodes: ControllerNodes, on_move: Callable[[], None], *, but: int = NOBODY) -> None:
         """Begin at the active controller, or where it may be.
 
         Args:
             nodes: Which there are.
             on_move: Called when another address is to be asked than before, as another controller leads.
+            but: A controller that is not asked: who asks.
         """
         self._nodes = nodes
+        self._but = but
         self._on_move = on_move
         self._at: ControllerAddress | None = None
         self._tried: set[ControllerAddress] = set()
@@ -172,21 +174,28 @@ class ControllerRoute:
     def address(self) -> ControllerAddress | None:
         """Return whom to ask now; None where no address is known."""
         if self._at is None:
-            self._at = self._nodes.leader_address() or next(iter(self._nodes.addresses()), None)
+            self._at = self._leader() or next(iter(self._ring()), None)
         return self._at
+
+    def _leader(self) -> ControllerAddress | None:
+        return None if self._nodes.leader_id == self._but else self._nodes.leader_address()
+
+    def _ring(self) -> tuple[ControllerAddress, ...]:
+        own = None if self._but == NOBODY else self._nodes.address_of(self._but)
+        return tuple(each for each in self._nodes.addresses() if each != own)
 
     def failed(self, address: tuple[str, int] | None) -> None:
         """Go on to the next address where this one was not reached, or is not the active controller's."""
         if self._at is None or address != self._at:
             return  # left already
-        ring = self._nodes.addresses()
+        ring = self._ring()
         self._tried.add(self._at)
         place = ring.index(self._at) + 1 if self._at in ring else 0
         following = (*ring[place:], *ring[:place])
         self._at = next((each for each in following if each not in self._tried), None)
         if self._at is None:
             self._tried.clear()
-            self._at = self._nodes.leader_address() or next(iter(following), None)
+            self._at = self._leader() or next(iter(following), None)
 
     def answered(self, address: tuple[str, int] | None) -> None:
         """Take note that who is asked now does answer: from here on all the others are worth a try again."""
@@ -194,7 +203,7 @@ class ControllerRoute:
             self._tried.clear()
 
     def _leader_changed(self) -> None:
-        address = self._nodes.leader_address()
+        address = self._leader()
         if address is None:
             return
         self._tried.clear()

@@ -165,7 +165,9 @@ class MetadataFollowing:
         self._fetcher = fetcher
         self._nodes = nodes
         self._timeout_ms = config.get_int("controller.quorum.request.timeout.ms")
-        self._channel = ControllerChannel("the metadata log", config=config, machine=machine, nodes=nodes)
+        self._channel = ControllerChannel(
+            "the metadata log", config=config, machine=machine, nodes=nodes, but=config.node_id
+        )
         self._channel.on_refused = self._refused
         self._failures_count = 0
         self._clock = machine.clock
@@ -186,6 +188,7 @@ class MetadataFollowing:
             task_status.started()
             while True:
                 if self._log.role is not Role.FOLLOWER:
+                    self._interruption.end()
                     await self._log.wait_changed()
                     continue
                 try:

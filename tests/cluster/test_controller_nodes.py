@@ -141,3 +141,15 @@ def test_a_node_that_knows_no_controller_has_no_address() -> None:
 
     assert Channel(nodes).route.address() is None
     assert str(nodes) == "nowhere"
+
+
+def test_who_asks_is_not_asked_also_while_it_leads() -> None:
+    nodes = ControllerNodes((FOUR,), VOTERS)
+    route = ControllerRoute(nodes, lambda: None, but=2)
+    nodes.learn(2, 5)
+    asked = []
+    for _ in range(4):
+        asked.append(route.address())
+        route.failed(asked[-1])
+
+    assert asked == [ONE, THREE, FOUR, ONE]
