@@ -106,6 +106,14 @@ def test_what_no_cluster_can_be_is_refused(settings: dict[str, object], brokers:
         pytest.fail("it started")
 
 
+def test_a_voter_that_was_killed_is_where_the_others_know_it_and_the_next_may_be_killed() -> None:
+    with running_cluster(voters=3) as cluster:
+        for node_id in cluster.brokers:
+            cluster.kill(node_id)
+            cluster.create_topic(f"without-{node_id}")
+            cluster.start(node_id)
+
+
 @pytest.mark.parametrize("voters", [-1, 4])
 def test_there_are_not_more_voters_than_brokers(voters: int) -> None:
     with (

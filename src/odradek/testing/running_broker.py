@@ -197,7 +197,8 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         thread.start()
         self._thread = thread
         self._addresses = {bound.name: bound.advertised for bound in thread.listeners}
-        self._bound = {bound.name: (bound.host, bound.port) for bound in thread.listeners}
+        # One that is taken for a listener which clients are not told of, as a controller's, stays that.
+        self._bound |= {bound.name: (bound.host, bound.port) for bound in thread.listeners}
 
     def _in_virtual_time(self, options: BrokerOptions, machine: Machine) -> BrokerThread:
         from odradek.kernel.broker import Broker
