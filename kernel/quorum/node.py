@@ -158,7 +158,13 @@ class QuorumNode:
             await self._member.go_live()
 
     async def leave(self) -> None:
-        """Have other brokers lead what this one leads, and another node the quorum, as far as they can."""
+        """Have other brokers lead what this one leads, and another node the quorum, as far as they can.
+
+        The last broker of a cluster that ends has nobody to leave anything to, and mostly no majority that decides it.
+        """
+        others = (each for each in self.images.image.brokers.values() if each.broker_id != self.replica.node_id)
+        if not any(broker.is_live for broker in others):
+            return
         if self._member is not None:
             await self._member.leave()
         with trio.move_on_after(SUCCESSION_S_MAX) as patience:

@@ -106,12 +106,15 @@ def test_what_no_cluster_can_be_is_refused(settings: dict[str, object], brokers:
         pytest.fail("it started")
 
 
-def test_a_voter_that_was_killed_is_where_the_others_know_it_and_the_next_may_be_killed() -> None:
+def test_a_voter_that_was_killed_is_where_the_others_know_it_and_the_next_may_be_killed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with running_cluster(voters=3) as cluster:
         for node_id in cluster.brokers:
             cluster.kill(node_id)
             cluster.create_topic(f"without-{node_id}")
             cluster.start(node_id)
+    assert "all the same" not in caplog.text, "each that stopped left what it had to the others, and the last to nobody"
 
 
 @pytest.mark.parametrize("voters", [-1, 4])
