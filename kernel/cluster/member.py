@@ -123,6 +123,7 @@ class ClusterMember:
     is_live_once_registered: Final = False
     log: Final = None
     """Takes no changes: the controller is another node."""
+    figures: Final = None
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """See `MetadataKeeping.services`: there are none."""

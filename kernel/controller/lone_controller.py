@@ -59,6 +59,11 @@ class LoneController:
         return self._metadata
 
     @property
+    def figures(self) -> MetadataLog:
+        """See `MetadataKeeping.figures`."""
+        return self._metadata
+
+    @property
     def partition_counts(self) -> PartitionCounts:
         """See `MetadataKeeping.partition_counts`."""
         return self._metadata.partition_counts

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..metadata.image import MetadataImage
     from ..metadata.image_listeners import MetadataListener
     from ..metadata.partition_counts import PartitionCounts
+    from ..purgatory.histogram import Histogram
     from ..wire.message import Message
     from .brokers import Registration
     from .metadata_log import MetadataLog
@@ -49,6 +50,35 @@ class ImageSource(Protocol):
         ...
 
 
+class ControllerFigures(Protocol):
+    """What is counted of a controller."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes changes."""
+        ...
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed metadata that is here."""
+        ...
+
+    @property
+    def partition_counts(self) -> PartitionCounts:
+        """Partitions that are not as they should be."""
+        ...
+
+    @property
+    def queue_ms(self) -> Histogram:
+        """How long operations waited for their turn."""
+        ...
+
+    @property
+    def election_ms(self) -> Histogram:
+        """How long changes took in which partitions got other leaders."""
+        ...
+
+
 class MetadataKeeping(Protocol):
     """Life: made when the metadata was read; `run` as a task, `register`, `go_live`, `leave`, `close`.
 
@@ -73,6 +103,11 @@ class MetadataKeeping(Protocol):
     @property
     def log(self) -> MetadataLog | None:
         """The controller, where it is here and takes changes; None elsewhere."""
+        ...
+
+    @property
+    def figures(self) -> ControllerFigures | None:
+        """What is counted of the controller of this node, whether it is the active one or not; None without one."""
         ...
 
     @property

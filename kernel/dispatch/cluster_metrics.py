@@ -65,8 +65,8 @@ class Keeping(Follower, Protocol):
     """How the node has the metadata."""
 
     @property
-    def log(self) -> ControllerHere | None:
-        """The controller, where it is here."""
+    def figures(self) -> ControllerHere | None:
+        """What is counted of the controller, where there is one here, active or not."""
         ...
 
 
@@ -80,7 +80,7 @@ class Calls(Protocol):
 
 
 def _controller(calls: Calls) -> ControllerHere | None:
-    return None if calls.keeping is None else calls.keeping.log
+    return None if calls.keeping is None else calls.keeping.figures
 
 
 def cluster_metrics(calls: Calls, replication: Replication | None) -> Iterator[tuple[str, Metric]]:

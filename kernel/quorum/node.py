@@ -105,6 +105,11 @@ class QuorumNode:
         return self.terms.active
 
     @property
+    def figures(self) -> ControllerTerms:
+        """See `MetadataKeeping.figures`."""
+        return self.terms
+
+    @property
     def controller(self) -> ControllerTerms:
         """See `ControllerNode.controller`."""
         return self.terms

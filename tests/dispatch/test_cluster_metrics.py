@@ -48,7 +48,7 @@ def controller(*, is_active: bool = True) -> ControllerHere:
 
 def values(log: ControllerHere | None = None, member: Any = None, replication: Any = None) -> dict[str, Any]:
     counted = member or log
-    keeping = SimpleNamespace(log=log, partition_counts=counted.partition_counts) if counted is not None else None
+    keeping = SimpleNamespace(figures=log, partition_counts=counted.partition_counts) if counted is not None else None
     calls = cast("Calls", SimpleNamespace(keeping=keeping))
     return {metric.name: dict(metric.read()) for metric in joined_metrics(cluster_metrics(calls, replication))}
 
