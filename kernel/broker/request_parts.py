@@ -179,6 +179,7 @@ class RequestParts:
         if self.coordinators.by_topic:
             yield "coordinator loading", self.coordinators.loader.run
             yield "coordinator computing", self.coordinators.computing.run
+            yield "coordinator slices", self.coordinators.long_operations.run
         if self.coordination is not None:
             yield from self.coordination.services()
 

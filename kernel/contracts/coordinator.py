@@ -17,6 +17,11 @@ state alone.
 *Reads of committed state* need no second copy of it: a result without records is answered when everything that its
 shard had written before is committed. What a client saw can not be taken back.
 
+*What is long* is a generator that returns the result, and yields after each step of some tens of microseconds: it runs
+in slices, with other shards and clients in between, and so do the encoding and the replaying of its records. Nothing
+else of its shard runs before that has taken effect: requests, timers and markers wait in their order. A shard that is
+unloaded in the middle has written nothing of it.
+
 *Failures.* There is no rolling back: a shard whose append fails, or whose broker no longer leads the partition, is
 unloaded; whoever waits is told NOT_COORDINATOR, and the shard is loaded anew from the log by whoever leads then.
 
@@ -27,7 +32,7 @@ unloaded; whoever waits is told NOT_COORDINATOR, and the shard is loaded anew fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -91,6 +96,12 @@ class CoordinatorResult(Generic[Record_co, Response_co]):
     response: Response_co
     answers: Sequence[tuple[Waiter, Any]] = ()
     is_atomic: bool = True
+
+
+CoordinatorSteps: TypeAlias = Generator[None, None, CoordinatorResult[Any, Any]]
+"""An operation that is long."""
+Decided: TypeAlias = CoordinatorResult[Any, Any] | CoordinatorSteps
+"""What an operation returns."""
 
 
 @frozen
@@ -158,7 +169,7 @@ class CoordinatorTimers(Protocol):
         """
         ...
 
-    def schedule(self, key: TimerKey, delay_ms: int, operation: Callable[[int], CoordinatorResult[Any, Any]]) -> None:
+    def schedule(self, key: TimerKey, delay_ms: int, operation: Callable[[int], Decided]) -> None:
         """Run `operation(now_ms)` once, `delay_ms` from now; replaces what `key` was armed for.
 
         An operation that raises is logged, and runs again after a pause.
@@ -279,12 +290,12 @@ class CoordinatorRuntime(Protocol[Shard_co]):
     def submit(
         self,
         partition: int,
-        operation: Callable[[Shard_co, int], CoordinatorResult[Any, Any]],
+        operation: Callable[[Shard_co, int], Decided],
         waiter: Waiter,
         *,
         producer: ProducerIdentity = NO_PRODUCER,
     ) -> None:
-        """Run an operation now and have its response given once it is committed.
+        """Run an operation, now unless something long is under way, and have its response given once it is committed.
 
         Args:
             partition: Which shard.
@@ -295,7 +306,7 @@ class CoordinatorRuntime(Protocol[Shard_co]):
         """
         ...
 
-    def submit_all(self, operation: Callable[[Shard_co, int], CoordinatorResult[Any, Any]], waiter: Waiter) -> None:
+    def submit_all(self, operation: Callable[[Shard_co, int], Decided], waiter: Waiter) -> None:
         """Run an operation on every active shard of this broker; the waiter gets the list of their responses.
 
         A shard that fails is left out when it stopped coordinating meanwhile; any other error fails the waiter.
@@ -310,7 +321,7 @@ class CoordinatorRuntime(Protocol[Shard_co]):
     async def call(
         self,
         partition: int,
-        operation: Callable[[Shard_co, int], CoordinatorResult[Any, Any]],
+        operation: Callable[[Shard_co, int], Decided],
         *,
         producer: ProducerIdentity = NO_PRODUCER,
     ) -> Any:
@@ -321,7 +332,7 @@ class CoordinatorRuntime(Protocol[Shard_co]):
         """
         ...
 
-    async def call_all(self, operation: Callable[[Shard_co, int], CoordinatorResult[Any, Any]]) -> list[Any]:
+    async def call_all(self, operation: Callable[[Shard_co, int], Decided]) -> list[Any]:
         """Like `submit_all`, and wait. If cancelled, what the operation did stands and its responses are dropped.
 
         Raises:

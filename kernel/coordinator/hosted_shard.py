@@ -7,17 +7,23 @@
 Owned by the reactor's task. What an operation decides takes effect in this order: records are checked (size, in-sync
 replicas), replayed with the offsets that they will get, gathered; at the turn's end `write_batch` appends them. Nobody
 else appends to the partition, so the offsets hold.
+
+What is long (a generator) does the same in slices: decided, encoded and replayed a step at a time, appended at its end.
+Until then whatever else is asked of the shard, timers and markers among it, waits in `ShardQueue`; whoever asked for it
+is parked. A shard that is closed in between has appended nothing of it.
 """
 
 from __future__ import annotations
 
 import logging
-from enum import Enum
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ..classes import define, frozen
-from ..contracts.coordinator import NO_PRODUCER, PARKED, CoordinatorShard, ProducerIdentity
+from ..classes import define
+from ..contracts.coordinator import NO_PRODUCER, CoordinatorResult, CoordinatorShard, ProducerIdentity
 from ..errors import ErrorCode, KafkaError
+from ..machine.turnstile import run_at_once
 from ..partitions.leading import ACKS_ALL, AppendOrigin, append_as_leader
 from ..partitions.marker_writer import marker_batch
 from ..plugin_system.offers import check_made
@@ -26,22 +32,21 @@ from ..records.batch import HEADER_SIZE, read_header
 from ..types import NO_PRODUCER_ID
 from .answers import AnswerQueue, CallbackWaiter, Settlement
 from .open_batch import OpenBatch, record_size_max, transactional_batch
+from .shard_host import ShardState
+from .shard_queue import ShardQueue
 from .shard_timers import ShardTimers
+from .waiting_room import WaitingRoom
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Generator, Sequence
 
-    from ..contracts.coordinator import Coordinator, CoordinatorResult, TimerKey, Waiter
+    from ..contracts.coordinator import Decided, CoordinatorSteps, TimerKey, Waiter
     from ..contracts.transactions import TransactionMarker
-    from ..machine.clock import Clock
     from ..partitions.replica import Replica
-    from ..partitions.replicas import Replicas
-    from ..partitions.staged_writes import StagedWrites
-    from ..purgatory.timing_wheel import TimingWheel
     from ..records.batch import BatchHeader
-    from ..records.compression import CompressionType
     from .open_batch import Encoded
-    from .shard_timers import Computation, TimerOperation
+    from .shard_host import ShardHost
+    from .shard_timers import TimerOperation
 
 log = logging.getLogger(__name__)
 
@@ -57,59 +62,13 @@ ANSWERS_AT_ONCE: Final = 50
 """So many waiters are told in one go: each answer is encoded and sent in some ten microseconds, a large one in more."""
 
 
-class ShardState(Enum):
-    """Where a shard stands in its life; the names are Kafka's, for its metrics."""
-
-    LOADING = "loading"
-    ACTIVE = "active"
-    CLOSED = "closed"
-
-
-@frozen
-class ShardHost:
-    """What all shards of one coordinator share.
-
-    Attributes:
-        coordinator: The plugin's.
-        replicas: The broker's.
-        writes: Where batches are staged.
-        clock: Both clocks.
-        wheel: Timers.
-        write_timeout_ms: How long a commit may take.
-        compression: The codec of new batches.
-        compute: Has something computed on a thread.
-        note_dirty: Called when a shard has gathered its first record: `write_batch` is to be called soon.
-        note_failed: Called when a shard closed because something failed.
-    """
-
-    coordinator: Coordinator[Any, Any]
-    replicas: Replicas
-    writes: StagedWrites
-    clock: Clock
-    wheel: TimingWheel
-    write_timeout_ms: Callable[[], int]
-    compression: Callable[[], CompressionType]
-    compute: Callable[[Computation], None]
-    note_dirty: Callable[[HostedShard], None]
-    note_failed: Callable[[HostedShard], None]
-
-
 @define(eq=False)
-class _CommitTimer(TimerEntry):
-    hosted: HostedShard
+class _Timer(TimerEntry):
+    due: Callable[[], None]
 
     def expire(self) -> None:
-        """Fail what has waited too long."""
-        self.hosted.commit_deadline_passed()
-
-
-@define(eq=False)
-class _TellTimer(TimerEntry):
-    hosted: HostedShard
-
-    def expire(self) -> None:
-        """Tell some more of those whose turn has come."""
-        self.hosted.tell_committed()
+        """Do what is due."""
+        self.due()
 
 
 class HostedShard:
@@ -124,22 +83,25 @@ class HostedShard:
         self.is_read = False
         self.started_ms = host.clock.monotonic_ms()
         self._host = host
-        self.timers = ShardTimers(host.wheel, host.clock.monotonic_ms, self._run_timer, host.compute)
+        self._queue = ShardQueue(host.note_busy)
+        self.timers = ShardTimers(
+            host.wheel, host.clock.monotonic_ms, self._run_timer, host.compute, self._queue
+        )
         self.shard: Any = host.coordinator.new_shard(self.partition, self.timers)
         check_made(self.shard, CoordinatorShard, f"a shard of {host.coordinator.topic}", host.coordinator)
         self._written_end = 0
         self._batch = OpenBatch()
+        self._is_gathering = False
         self._batch_answers: list[Settlement] = []
         self._answers = AnswerQueue()
-        self._commit_timer = _CommitTimer(0, self)
-        self._tell_timer = _TellTimer(0, self)
-        self._parked: dict[int, Waiter] = {}
-        self._refused: dict[int, Waiter] = {}
+        self._commit_timer = _Timer(0, self._commit_deadline_passed)
+        self._tell_timer = _Timer(0, self._tell_committed)
+        self._room = WaitingRoom()
 
     def __repr__(self) -> str:
         return (
             f"<HostedShard {self.replica.partition}, {self.state.value} in epoch {self.epoch}: {len(self._answers)} "
-            f"wait for a commit, {len(self._parked)} are parked, {len(self.timers)} timers>"
+            f"wait for a commit, {len(self._room)} are parked, {len(self.timers)} timers>"
         )
 
     @property
@@ -155,7 +117,7 @@ class HostedShard:
     @property
     def parked_count(self) -> int:
         """Requests that are answered by a later operation."""
-        return len(self._parked)
+        return len(self._room)
 
     # ------------------------------------------------------------------------------------------------------------ life
 
@@ -175,7 +137,7 @@ class HostedShard:
                 log.exception("coordinator of %s cannot begin", self.replica.partition)
                 self._fail()
                 return
-        self.tell_committed()
+        self._tell_committed()
 
     def close(self) -> None:
         """Stop coordinating: whoever waits is told NOT_COORDINATOR."""
@@ -186,11 +148,9 @@ class HostedShard:
         self._commit_timer.cancel_timer()
         self._tell_timer.cancel_timer()
         waiting = [*self._answers.pop_all(), *self._batch_answers]
-        waiting += [Settlement(waiter, None) for waiter in self._parked.values()]
+        waiting += [Settlement(waiter, None) for waiter in self._room.close()]
         self._batch.clear()
         self._batch_answers = []
-        self._parked.clear()
-        self._refused.clear()
         try:
             self.shard.unloaded()
         except Exception:
@@ -198,12 +158,11 @@ class HostedShard:
         error = KafkaError(ErrorCode.NOT_COORDINATOR)
         for settlement in waiting:
             self._settle(settlement._replace(error=error))
+        self._queue.close()
 
     def release_parked(self) -> None:
         """Tell NOT_COORDINATOR to whoever is parked; what the shard answers them later is dropped."""
-        parked, self._parked = self._parked, {}
-        self._refused.update(parked)
-        for waiter in parked.values():
+        for waiter in self._room.send_away():
             self._settle(Settlement(waiter, None, KafkaError(ErrorCode.NOT_COORDINATOR)))
 
     def _fail(self) -> None:
@@ -220,101 +179,138 @@ class HostedShard:
         return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NOT_COORDINATOR)
 
     def submit(
-        self,
-        operation: Callable[[Any, int], CoordinatorResult[Any, Any]],
-        waiter: Waiter,
-        producer: ProducerIdentity = NO_PRODUCER,
+        self, operation: Callable[[Any, int], Decided], waiter: Waiter, producer: ProducerIdentity = NO_PRODUCER
     ) -> None:
-        """Run an operation; see `CoordinatorRuntime.submit`."""
-        refusal = self.refusal()
-        if refusal is not None:
-            self._settle(Settlement(waiter, None, refusal))
+        """Run an operation, once what is long before it has ended; see `CoordinatorRuntime.submit`."""
+        if self._queue.is_busy:
+            self._queue.put(partial(self._run, operation, waiter, producer))
+        else:
+            self._run(operation, waiter, producer)
+
+    def _run(self, operation: Callable[[Any, int], Decided], waiter: Waiter, producer: ProducerIdentity) -> None:
+        if self.state is not ShardState.ACTIVE:
+            self._settle(Settlement(waiter, None, self.refusal()))
             return
         now_ms = self._host.clock.now_ms()
         try:
-            result = operation(self.shard, now_ms)
-        except KafkaError as error:
-            self._give([Settlement(waiter, None, error)])
-        except Exception:
-            log.exception("an operation of the coordinator of %s failed", self.replica.partition)
-            self._give([Settlement(waiter, None, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))])
+            decided = operation(self.shard, now_ms)
+        except Exception as error:
+            self._give([Settlement(waiter, None, self._refused_with(error))])
+            return
+        if isinstance(decided, CoordinatorResult):
+            self._take(decided, waiter, producer, now_ms)
         else:
-            self._take(result, waiter, producer, now_ms)
+            self._room.park(waiter)
+            self._queue.begin(self._run_in_steps(decided, waiter, producer, now_ms))
 
-    def _run_timer(self, key: TimerKey, operation: TimerOperation) -> bool:
-        """Run a timer's operation; return whether it need not be tried again."""
-        if self.state is not ShardState.ACTIVE:
-            return self.state is ShardState.CLOSED
-        now_ms = self._host.clock.now_ms()
+    def _refused_with(self, error: Exception) -> KafkaError:
+        """Return what a waiter is told of an operation that raised."""
+        if isinstance(error, KafkaError):
+            return error
+        log.error("an operation of the coordinator of %s failed", self.replica.partition, exc_info=error)
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _run_in_steps(
+        self, decided: CoordinatorSteps, waiter: Waiter, producer: ProducerIdentity, now_ms: int
+    ) -> Generator[None, None, None]:
         try:
-            error = self._take(operation(now_ms), None, NO_PRODUCER, now_ms)
-        except KafkaError as exc:
+            result = yield from decided
+            yield from self._take_in_steps(result, waiter, producer, now_ms)
+        except Exception as error:
+            if self._room.take(waiter):
+                self._give([Settlement(waiter, None, self._refused_with(error))])
+
+    def _run_timer(self, key: TimerKey, operation: TimerOperation) -> None:
+        """Run a timer's operation; it is tried again when it fails, or is too early."""
+        if self.state is not ShardState.ACTIVE:
+            self.timers.try_again(key, operation)
+            return
+        now_ms = self._host.clock.now_ms()
+        error: Exception | None
+        try:
+            decided = operation(now_ms)
+            if not isinstance(decided, CoordinatorResult):
+                self._queue.begin(self._run_timer_in_steps(key, operation, decided, now_ms))
+                return
+            error = self._take(decided, None, NO_PRODUCER, now_ms)
+        except Exception as exc:
             error = exc
-        except Exception:
-            log.exception("timer %r of the coordinator of %s", key, self.replica.partition)
-            return False
-        if error is not None:
-            log.error("timer %r of the coordinator of %s: %s", key, self.replica.partition, error)
-        return error is None
+        self._timer_ended(key, operation, error)
+
+    def _run_timer_in_steps(
+        self, key: TimerKey, operation: TimerOperation, decided: CoordinatorSteps, now_ms: int
+    ) -> Generator[None, None, None]:
+        error: Exception | None
+        try:
+            result = yield from decided
+            error = yield from self._take_in_steps(result, None, NO_PRODUCER, now_ms)
+        except Exception as exc:
+            error = exc
+        self._timer_ended(key, operation, error)
+
+    def _timer_ended(self, key: TimerKey, operation: TimerOperation, error: Exception | None) -> None:
+        if error is None:
+            return
+        trace = None if isinstance(error, KafkaError) else error
+        log.error("timer %r of the coordinator of %s: %s", key, self.replica.partition, error, exc_info=trace)
+        self.timers.try_again(key, operation)
 
     def _take(
-        self,
-        result: CoordinatorResult[Any, Any],
-        waiter: Waiter | None,
-        producer: ProducerIdentity,
-        now_ms: int,
+        self, result: CoordinatorResult[Any, Any], waiter: Waiter | None, producer: ProducerIdentity, now_ms: int
     ) -> KafkaError | None:
         """Let a result take effect; return why its records were refused, None when they were not."""
         # Out of the lists first: whatever fails below tells everybody in them that there is no coordinator.
-        answers = [(each, response) for each, response in result.answers if self._unpark(each)]
-        error = self._write(result, producer, now_ms) if result.records else None
-        settlements: list[Settlement] = []
-        if waiter is not None and not any(waiter is each for each, _response in answers):
-            if result.response is not PARKED:
-                settlements.append(Settlement(waiter, result.response, error))
-            elif error is None and self.is_active:
-                self._parked[id(waiter)] = waiter
-            else:
-                settlements.append(Settlement(waiter, None, error))
-                self._refused[id(waiter)] = waiter
-        settlements += [Settlement(each, response, error) for each, response in answers]
-        if settlements:
-            self._give(settlements)
+        answers = self._room.taken(result.answers)
+        error = run_at_once(self._write(result, producer, now_ms)) if result.records else None
+        may_park = error is None and self.is_active
+        self._give(self._room.concluded(result.response, waiter, answers, error, may_park=may_park))
         return error
 
-    def _unpark(self, waiter: Waiter) -> bool:
-        """Take out a waiter that a result answers; return whether it still waits.
-
-        One whose own records were refused was told so, but the shard holds it for parked: its answer is dropped.
-        """
-        self._parked.pop(id(waiter), None)
-        return self._refused.pop(id(waiter), None) is None
+    def _take_in_steps(
+        self, result: CoordinatorResult[Any, Any], waiter: Waiter | None, producer: ProducerIdentity, now_ms: int
+    ) -> Generator[None, None, KafkaError | None]:
+        """Do the same in steps. Its waiter is parked until its end, so that whatever fails tells it, too."""
+        self.write_batch()  # what was decided before is not held up
+        error = (yield from self._write(result, producer, now_ms)) if result.records else None
+        if not self.is_active:
+            return error
+        asked = None if waiter is None or self._room.is_gone(waiter) else waiter
+        answers = self._room.taken(result.answers)
+        if asked is not None:
+            self._room.take(asked)
+        self._give(self._room.concluded(result.response, asked, answers, error, may_park=error is None))
+        return error
 
     # --------------------------------------------------------------------------------------------------------- records
 
-    def _write(self, result: CoordinatorResult[Any, Any], producer: ProducerIdentity, now_ms: int) -> KafkaError | None:
-        """Replay and gather, or append, the records of a result; return why that cannot be."""
-        replica = self.replica
+    def _write(
+        self, result: CoordinatorResult[Any, Any], producer: ProducerIdentity, now_ms: int
+    ) -> Generator[None, None, KafkaError | None]:
+        """Replay and gather, or append, the records of a result, a step each; return why that cannot be."""
+        replica, encoded, sizes = self.replica, [], []
         try:
-            encoded = [self._host.coordinator.encode(record) for record in result.records]
+            for record in result.records:
+                each = self._host.coordinator.encode(record)
+                encoded.append(each)
+                sizes.append(record_size_max(each))
+                yield
         except Exception:
             log.exception("the coordinator of %s made a record that cannot be encoded", replica.partition)
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if not replica.election.can_acknowledge():
             return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync")
         is_whole = result.is_atomic or producer.producer_id != NO_PRODUCER_ID
-        sizes = [record_size_max(each) for each in encoded]
-        limit = self._batch_bytes_max
-        if HEADER_SIZE + (sum(sizes) if is_whole else max(sizes)) > limit:
+        limit, size_bytes = self._batch_bytes_max, sum(sizes) if is_whole else max(sizes)
+        if HEADER_SIZE + size_bytes > limit:
             # Kafka's code for it, too: no client asked for a record of this size.
             log.error("records for %s do not fit a batch of %d bytes and are refused", replica.partition, limit)
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             if producer.producer_id != NO_PRODUCER_ID:
                 return self._append_transactional(result.records, encoded, producer, now_ms)
-            if is_whole and not self._batch.has_room(sum(sizes), limit):
+            if is_whole and not self._batch.has_room(size_bytes, limit):
                 self.write_batch()
-            return self._gather(result.records, encoded, now_ms, limit)
+            return (yield from self._gather(result.records, encoded, sizes, now_ms, limit))
         except Exception:
             log.exception("replaying into the coordinator of %s failed; it is loaded again", replica.partition)
             self._fail()
@@ -328,27 +324,35 @@ class HostedShard:
         return min(self.replica.settings.rules.max_message_bytes, topic.plan.log_config.segment_bytes)
 
     def _gather(
-        self, records: Sequence[Any], encoded: Sequence[Encoded], now_ms: int, batch_bytes_max: int
-    ) -> KafkaError | None:
-        """Replay records and add them to the open batch, appending it whenever it is full."""
+        self,
+        records: Sequence[Any],
+        encoded: Sequence[Encoded],
+        sizes: Sequence[int],
+        now_ms: int,
+        batch_bytes_max: int,
+    ) -> Generator[None, None, KafkaError | None]:
+        """Replay records and add them to the open batch, appending it whenever it is full, and not before the end."""
         batch, host = self._batch, self._host
         compression, base_sequence = host.compression(), host.coordinator.topic_settings.base_sequence
-        for record, each in zip(records, encoded, strict=True):
-            if not batch.has_room(record_size_max(each), batch_bytes_max):
+        for record, each, size_bytes in zip(records, encoded, sizes, strict=True):
+            if not batch.has_room(size_bytes, batch_bytes_max):
+                self._is_gathering = False
                 self.write_batch()
             if self.state is not ShardState.ACTIVE:
                 return KafkaError(ErrorCode.NOT_COORDINATOR)
-            if not batch.records_count:
-                host.note_dirty(self)
+            self._is_gathering = True
             offset = self.replica.log.log_end_offset + batch.records_count
-            batch.append(each, now_ms, compression, base_sequence)
+            batch.append(each, size_bytes, now_ms, compression, base_sequence)
             self.shard.replay(record, offset, NO_PRODUCER)
+            yield
+        self._is_gathering = False
+        host.note_dirty(self)
         return None
 
     def write_batch(self) -> None:
         """Append what was gathered; called when a turn ends, and before anything else is appended."""
-        if not self.is_active or not self._batch.records_count:
-            return
+        if not self.is_active or not self._batch.records_count or self._is_gathering:
+            return  # what is being gathered in slices is appended as a whole
         try:
             header = self._append(memoryview(self._batch.build()))
         except KafkaError as error:
@@ -381,7 +385,12 @@ class HostedShard:
 
     def write_marker(self, marker: TransactionMarker, done: Callable[[ErrorCode], None]) -> None:
         """Append the end of a transaction and replay it; `done` is called once it is committed, or cannot be."""
+        if self._queue.is_busy:
+            self._queue.put(partial(self._write_marker, marker, done))
+        else:
+            self._write_marker(marker, done)
 
+    def _write_marker(self, marker: TransactionMarker, done: Callable[[ErrorCode], None]) -> None:
         def tell(_response: object, error: KafkaError | None) -> None:
             done(ErrorCode.NONE if error is None else MARKER_CODES.get(error.code, error.code))
 
@@ -426,6 +435,8 @@ class HostedShard:
 
     def _give(self, settlements: list[Settlement]) -> None:
         """Tell waiters once everything that this shard has written so far is committed."""
+        if not settlements:
+            return
         if self.state is ShardState.CLOSED:
             for settlement in settlements:
                 error = settlement.error or KafkaError(ErrorCode.NOT_COORDINATOR)
@@ -434,12 +445,12 @@ class HostedShard:
             self._batch_answers += settlements
         elif self._answers or self.replica.high_watermark < self._written_end or len(settlements) > ANSWERS_AT_ONCE:
             self._wait_for(self._written_end, settlements)
-            self.tell_committed()
+            self._tell_committed()
         else:
             for settlement in settlements:
                 self._settle(settlement)
 
-    def tell_committed(self) -> None:
+    def _tell_committed(self) -> None:
         """Tell those whose records are committed, at most so many in one go; the others soon."""
         if self._tell_timer.slot is not None:
             return  # whoever comes meanwhile does not have them told faster
@@ -462,11 +473,11 @@ class HostedShard:
             self._commit_timer.deadline_ms = deadline_ms
             self._host.wheel.add(self._commit_timer)
 
-    def commit_deadline_passed(self) -> None:
+    def _commit_deadline_passed(self) -> None:
         """Fail those whose records are not committed in time; what was written stands, and may be committed yet."""
         error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the write was not committed in time")
         if self._answers.has_committed(self.replica.high_watermark):
-            self.tell_committed()  # what is committed is told so, however late
+            self._tell_committed()  # what is committed is told so, however late
         else:
             for settlement in self._answers.pop_expired(self._host.clock.monotonic_ms(), ANSWERS_AT_ONCE):
                 self._settle(settlement._replace(error=settlement.error or error))

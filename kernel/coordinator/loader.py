@@ -34,8 +34,8 @@ from ..errors import CorruptionError, StorageError
 from ..machine.threads import Workers
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..records.reader import read_batch
-from .hosted_shard import ShardState
 from .salvage import damage_at, find_sound_batch, first_readable, sound_batch
+from .shard_host import ShardState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

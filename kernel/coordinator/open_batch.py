@@ -47,13 +47,15 @@ class OpenBatch:
         """Return whether records of so many bytes more fit into a batch of at most `batch_bytes_max`."""
         return self._size_bytes + size_bytes <= batch_bytes_max
 
-    def append(self, encoded: Encoded, now_ms: int, compression: CompressionType, base_sequence: int) -> None:
-        """Add a record; the first one's compression and sequence count."""
+    def append(
+        self, encoded: Encoded, size_bytes: int, now_ms: int, compression: CompressionType, base_sequence: int
+    ) -> None:
+        """Add a record of `record_size_max` so many bytes; the first one's compression and sequence count."""
         if self._builder is None:
             self._builder = BatchBuilder(compression=compression, base_sequence=base_sequence)
         key, value = encoded
         self._builder.append(key, value, timestamp=now_ms)
-        self._size_bytes += record_size_max(encoded)
+        self._size_bytes += size_bytes
 
     def build(self) -> bytearray:
         """Return the batch and be empty again; there must be a record."""

@@ -14,13 +14,14 @@ from ..errors import ErrorCode, KafkaError
 from ..purgatory.timing_wheel import TimerEntry
 from ..records.compression import CompressionType
 from .answers import CallbackWaiter, gathered_for
-from .hosted_shard import MARKER_CODES, HostedShard, ShardHost, ShardState
+from .hosted_shard import MARKER_CODES, HostedShard
 from .loader import Load, LoadCounters
+from .shard_host import ShardHost, ShardState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..contracts.coordinator import Coordinator, CoordinatorResult, Waiter
+    from ..contracts.coordinator import Coordinator, Decided, Waiter
     from ..contracts.services import ConfigView
     from ..contracts.transactions import TransactionMarker
     from ..machine.clock import Clock
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..partitions.staged_writes import StagedWrites
     from ..purgatory.timing_wheel import TimingWheel
     from .loader import Loader
+    from .shard_queue import ShardQueue
     from .shard_timers import Computation
 
 log = logging.getLogger(__name__)
@@ -153,6 +155,7 @@ class Runtime:
         config: Callable[[], ConfigView],
         topic_partitions: Callable[[str], int | None],
         compute: Callable[[Computation], None],
+        note_busy: Callable[[ShardQueue], None],
         note_dirty: Callable[[HostedShard], None],
     ) -> None:
         """Make a runtime that coordinates nothing yet.
@@ -167,6 +170,7 @@ class Runtime:
             config: Returns the newest configuration.
             topic_partitions: Returns how many partitions a topic has, None when it is not there.
             compute: Has something computed on a thread for a shard.
+            note_busy: Called with the queue of a shard in which something long is under way.
             note_dirty: Called with a shard whose `write_batch` is to be called when the turn ends.
         """
         self.coordinator = coordinator
@@ -186,6 +190,7 @@ class Runtime:
             write_timeout_ms=lambda: config().get_int(coordinator.write_timeout_key),
             compression=self._compression,
             compute=compute,
+            note_busy=note_busy,
             note_dirty=note_dirty,
             note_failed=self._note_failed,
         )
@@ -252,7 +257,7 @@ class Runtime:
     def submit(
         self,
         partition: int,
-        operation: Callable[[Any, int], CoordinatorResult[Any, Any]],
+        operation: Callable[[Any, int], Decided],
         waiter: Waiter,
         *,
         producer: ProducerIdentity = NO_PRODUCER,
@@ -264,7 +269,7 @@ class Runtime:
         else:
             hosted.submit(operation, waiter, producer)
 
-    def submit_all(self, operation: Callable[[Any, int], CoordinatorResult[Any, Any]], waiter: Waiter) -> None:
+    def submit_all(self, operation: Callable[[Any, int], Decided], waiter: Waiter) -> None:
         """Run an operation on every active shard; see `CoordinatorRuntime.submit_all`."""
         active = list(self._active())
         gathered = gathered_for(waiter, [hosted.partition for hosted in active], LEFT_OUT)
@@ -284,7 +289,7 @@ class Runtime:
     async def call(
         self,
         partition: int,
-        operation: Callable[[Any, int], CoordinatorResult[Any, Any]],
+        operation: Callable[[Any, int], Decided],
         *,
         producer: ProducerIdentity = NO_PRODUCER,
     ) -> Any:
@@ -297,7 +302,7 @@ class Runtime:
         self.submit(partition, operation, caller, producer=producer)
         return await caller.wait()
 
-    async def call_all(self, operation: Callable[[Any, int], CoordinatorResult[Any, Any]]) -> list[Any]:
+    async def call_all(self, operation: Callable[[Any, int], Decided]) -> list[Any]:
         """Run an operation on every active shard and wait. If cancelled, what it did stands.
 
         Raises:

@@ -21,6 +21,7 @@ from ..plugin_system.offers import check_offer
 from .computing import Computing
 from .internal_topics import internal_topic, wanted_replicas
 from .loader import Loader
+from .long_operations import LongOperations
 from .runtime import Place, Runtime
 from .runtime_metrics import joint_metrics, runtime_metrics
 
@@ -56,6 +57,7 @@ class CoordinatorRuntimes:
     Attributes:
         loader: Loads shards; its `run` is a service.
         computing: Computes for shards; its `run` is a service.
+        long_operations: Goes on with what is long in shards; its `run` is a service.
         by_topic: The runtimes, by the topic that each lives in.
         by_key_type: The same by FindCoordinator's key types.
     """
@@ -91,6 +93,7 @@ class CoordinatorRuntimes:
         """
         self.loader = Loader(write_now=writes.write_now, fail=replicas.fail, threads=threads)
         self.computing = Computing(threads)
+        self.long_operations = LongOperations()
         self.by_topic: dict[str, Runtime] = {}
         self.by_key_type: dict[int, Runtime] = {}
         self._plugin_of: dict[str, str] = {}
@@ -111,6 +114,7 @@ class CoordinatorRuntimes:
                 config=config,
                 topic_partitions=topic_partitions,
                 compute=self.computing.begin,
+                note_busy=self.long_operations.note_busy,
                 note_dirty=self._note_dirty,
             )
             replicas.internal_topics.add(coordinator.topic)

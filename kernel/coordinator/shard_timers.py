@@ -10,13 +10,14 @@ from ..classes import define
 from ..purgatory.timing_wheel import TimerEntry
 
 if TYPE_CHECKING:
-    from ..contracts.coordinator import CoordinatorResult, TimerKey
+    from ..contracts.coordinator import Decided, TimerKey
     from ..purgatory.timing_wheel import TimingWheel
+    from .shard_queue import ShardQueue
 
 RETRY_PAUSE_MS: Final = 500
 """After an operation that failed."""
 
-TimerOperation = Callable[[int], "CoordinatorResult[Any, Any]"]
+TimerOperation = Callable[[int], "Decided"]
 
 
 @define(eq=False)
@@ -43,7 +44,7 @@ class Computation:
 
     key: TimerKey
     work: Callable[[], Any]
-    operation: Callable[[Any, int], CoordinatorResult[Any, Any]]
+    operation: Callable[[Any, int], Decided]
     asked: object
     _timers: ShardTimers
     _outcome: Any = None
@@ -71,21 +72,24 @@ class ShardTimers:
         self,
         wheel: TimingWheel,
         monotonic_ms: Callable[[], int],
-        run: Callable[[TimerKey, TimerOperation], bool],
+        run: Callable[[TimerKey, TimerOperation], None],
         begin: Callable[[Computation], None],
+        queue: ShardQueue,
     ) -> None:
         """Make timers, none armed.
 
         Args:
             wheel: Where they wait.
             monotonic_ms: The wheel's clock.
-            run: Runs a due operation of a key; returns False when it has to run again after a pause.
+            run: Runs a due operation of a key; calls `try_again` when it has to run again.
             begin: Has something computed on a thread, and then ended.
+            queue: Where what is due waits while the shard is busy.
         """
         self._wheel = wheel
         self.monotonic_ms = monotonic_ms
         self._run = run
         self._begin = begin
+        self._queue = queue
         self._armed: dict[TimerKey, _ShardTimer | Computation] = {}
         self._is_closed = False
 
@@ -130,13 +134,23 @@ class ShardTimers:
         return key in self._armed
 
     def fire(self, timer: _ShardTimer) -> None:
-        """Run an operation whose time has come; again after a pause if it fails and did not arm its key itself."""
+        """Run an operation whose time has come. As long as it waits for its turn it is armed, and may be disarmed."""
+        if self._queue.is_busy:
+            self._queue.put(partial(self._fire, timer))
+        else:
+            self._fire(timer)
+
+    def _fire(self, timer: _ShardTimer) -> None:
         key = timer.key
         if self._armed.get(key) is not timer:
             return  # disarmed by a timer that was due in the same moment
         del self._armed[key]
-        if not self._run(key, timer.operation) and key not in self._armed:
-            self.schedule(key, RETRY_PAUSE_MS, timer.operation)
+        self._run(key, timer.operation)
+
+    def try_again(self, key: TimerKey, operation: TimerOperation) -> None:
+        """Have an operation that could not run, or failed, run again after a pause if it did not arm its key itself."""
+        if key not in self._armed:
+            self.schedule(key, RETRY_PAUSE_MS, operation)
 
     def close(self) -> None:
         """Disarm everything for good."""

@@ -14,8 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from odradek.kernel.api import NO_PRODUCER, ProducerIdentity, TopicPartition
-from odradek.kernel.coordinator.hosted_shard import HostedShard, ShardState
+from odradek.kernel.coordinator.hosted_shard import HostedShard
 from odradek.kernel.coordinator.loader import Load, LoadCounters, Loader
+from odradek.kernel.coordinator.shard_host import ShardState
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.plugins.groups.classic.group import ClassicGroup
 from odradek.plugins.groups.consumer.group import ConsumerGroup

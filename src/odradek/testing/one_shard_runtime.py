@@ -19,7 +19,7 @@ from odradek.kernel.contracts.coordinator import NO_PRODUCER, CoordinatorShard, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from odradek.kernel.contracts.coordinator import CoordinatorResult, Waiter
+    from odradek.kernel.contracts.coordinator import Decided, Waiter
     from odradek.kernel.errors import KafkaError
 
     from .shard_harness import ShardHarness
@@ -57,7 +57,7 @@ class OneShardRuntime(Generic[Shard, Record]):
     def submit(
         self,
         partition: int,
-        operation: Callable[[Shard, int], CoordinatorResult[Any, Any]],
+        operation: Callable[[Shard, int], Decided],
         waiter: Waiter,
         *,
         producer: ProducerIdentity = NO_PRODUCER,
@@ -73,7 +73,7 @@ class OneShardRuntime(Generic[Shard, Record]):
         elif ran.is_done:
             waiter.answer(ran.response)
 
-    def submit_all(self, operation: Callable[[Shard, int], CoordinatorResult[Any, Any]], waiter: Waiter) -> None:
+    def submit_all(self, operation: Callable[[Shard, int], Decided], waiter: Waiter) -> None:
         """Run an operation on the shard, and answer with a list of its response."""
         if self.error is not None:
             waiter.fail(self.error)
@@ -83,7 +83,7 @@ class OneShardRuntime(Generic[Shard, Record]):
     async def call(
         self,
         partition: int,
-        operation: Callable[[Shard, int], CoordinatorResult[Any, Any]],
+        operation: Callable[[Shard, int], Decided],
         *,
         producer: ProducerIdentity = NO_PRODUCER,
     ) -> Any:
@@ -101,7 +101,7 @@ class OneShardRuntime(Generic[Shard, Record]):
         assert ran.is_done, "an operation that is waited for does not park"
         return ran.response
 
-    async def call_all(self, operation: Callable[[Shard, int], CoordinatorResult[Any, Any]]) -> list[Any]:
+    async def call_all(self, operation: Callable[[Shard, int], Decided]) -> list[Any]:
         """Run an operation on the shard and return its response.
 
         Raises:

@@ -7,7 +7,7 @@
     harness.reload()            # what is in the log is all that counts
 
 Every record goes through `encode` and `decode` on its way to `replay`, so a shard that is tested lives on what a log
-would give back. Everything is committed at once.
+would give back. Everything is committed at once, and what is long is done in one go.
 
 .. versionadded:: 0.1
 """
@@ -27,11 +27,12 @@ from odradek.kernel.contracts.coordinator import (
     ProducerIdentity,
 )
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.turnstile import run_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.kernel.contracts.coordinator import CoordinatorTimers, TimerKey, Waiter
+    from odradek.kernel.contracts.coordinator import CoordinatorTimers, Decided, TimerKey, Waiter
     from odradek.kernel.types import Buffer
 
 Record = TypeVar("Record")
@@ -112,7 +113,7 @@ class LoggedMarker:
 class _Timer:
     due_ms: int
     number: int
-    operation: Callable[[int], CoordinatorResult[Any, Any]]
+    operation: Callable[[int], Decided]
 
 
 class _CoordinatorLike(Protocol[Shard_co, Record]):
@@ -202,7 +203,7 @@ class ShardHarness(Generic[Shard, Record]):
 
     def run(
         self,
-        operation: Callable[[Shard, int], CoordinatorResult[Record, Any]],
+        operation: Callable[[Shard, int], Decided],
         producer: ProducerIdentity = NO_PRODUCER,
     ) -> RecordingWaiter:
         """Run an operation as `CoordinatorRuntime.submit` does, and return its waiter: answered, failed or parked.
@@ -215,13 +216,13 @@ class ShardHarness(Generic[Shard, Record]):
 
     def submit(
         self,
-        operation: Callable[[Shard, int], CoordinatorResult[Record, Any]],
+        operation: Callable[[Shard, int], Decided],
         waiter: RecordingWaiter,
         producer: ProducerIdentity = NO_PRODUCER,
     ) -> None:
         """Like `run`, for a waiter that the operation has to know itself (who parks puts it into the shard)."""
         try:
-            result = operation(self.shard, self.now_ms)
+            result = _result_of(operation(self.shard, self.now_ms))
         except KafkaError as error:
             waiter.fail(error)
             return
@@ -253,7 +254,7 @@ class ShardHarness(Generic[Shard, Record]):
                 break
             self._pass(max(timer.due_ms - self._monotonic_ms, 0))
             del self._timers[key]
-            result = timer.operation(self.now_ms)
+            result = _result_of(timer.operation(self.now_ms))
             error = self._append(result, NO_PRODUCER)
             if error is not None and key not in self._timers:
                 self.schedule(key, RETRY_PAUSE_MS, timer.operation)
@@ -304,7 +305,7 @@ class ShardHarness(Generic[Shard, Record]):
         """Return the clock of the timers; see `CoordinatorTimers.monotonic_ms`."""
         return self._monotonic_ms
 
-    def schedule(self, key: TimerKey, delay_ms: int, operation: Callable[[int], CoordinatorResult[Any, Any]]) -> None:
+    def schedule(self, key: TimerKey, delay_ms: int, operation: Callable[[int], Decided]) -> None:
         """Arm a key; see `CoordinatorTimers.schedule`."""
         self._timers_count += 1
         self._timers[key] = _Timer(self._monotonic_ms + delay_ms, self._timers_count, operation)
@@ -358,3 +359,7 @@ class ShardHarness(Generic[Shard, Record]):
             else:
                 waiter.answer(response)
         self._parked = [waiter for waiter in self._parked if not waiter.is_done]
+
+
+def _result_of(decided: Decided) -> CoordinatorResult[Any, Any]:
+    return decided if isinstance(decided, CoordinatorResult) else run_at_once(decided)

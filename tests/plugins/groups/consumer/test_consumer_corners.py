@@ -28,7 +28,7 @@ from .driven_consumers import DrivenConsumers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.kernel.api import CoordinatorResult, TimerKey
+    from odradek.kernel.api import TimerKey
 
 
 def write(driven: DrivenConsumers, *records: GroupRecord) -> None:
@@ -135,7 +135,7 @@ def test_an_expression_of_a_log_that_cannot_be_read_matches_nothing() -> None:
 # ---------------------------------------------------------------------------------------------------------- expressions
 
 
-def run_timer(driven: DrivenConsumers, key: TimerKey) -> Callable[[int], CoordinatorResult[GroupRecord, object]]:
+def run_timer(driven: DrivenConsumers, key: TimerKey) -> Callable[[int], Any]:
     """Run what a key is armed for, once, and return it."""
     operation = driven.harness._timers.pop(key).operation
     driven.harness.run(lambda shard, now_ms: operation(now_ms))

@@ -1,0 +1,79 @@
+"""Pure core: what a shard does one after the other, and in slices where it is long.
+
+    begin(steps)    its first slice at once, and the others by `go_on`; meanwhile the shard is busy
+    put(call)       what is asked of a busy shard: done in its order, once all before it has ended
+    close()         what is under way is given up; what waits is done, and refused by the shard, which is closed
+
+A step is a step of a generator, or one call that waited: some tens of microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+STEPS_PER_SLICE: Final = 64
+"""So many steps are made before others come: a few milliseconds at most."""
+
+
+class ShardQueue:
+    """The queue of one shard. Owned by the reactor's task.
+
+    Attributes:
+        is_busy: Whether something long is under way, or somebody waits because it was.
+    """
+
+    __slots__ = ("_note_busy", "_steps", "_waiting", "is_busy")
+
+    def __init__(self, note_busy: Callable[[ShardQueue], None]) -> None:
+        """Make it, with nothing to do.
+
+        Args:
+            note_busy: Called when it has become busy: `go_on` is to be called until nothing is left.
+        """
+        self.is_busy = False
+        self._note_busy = note_busy
+        self._steps: Generator[None, None, None] | None = None
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def begin(self, steps: Generator[None, None, None]) -> None:
+        """Do something that may be long; nothing else of the shard begins before it has ended."""
+        assert self._steps is None, "one after the other"
+        self._steps = steps
+        if self.is_busy:
+            return  # It waited itself: `go_on`, which is under way, has come to it.
+        self.is_busy = True
+        if self.go_on():
+            self._note_busy(self)
+
+    def put(self, call: Callable[[], None]) -> None:
+        """Have something done after all that the busy shard has to do before."""
+        assert self.is_busy, "what need not wait is done at once"
+        self._waiting.append(call)
+
+    def go_on(self) -> bool:
+        """Do one slice; return whether there is more to do."""
+        for _ in range(STEPS_PER_SLICE):
+            steps = self._steps
+            if steps is None:
+                if not self._waiting:
+                    break
+                self._waiting.popleft()()
+                continue
+            try:
+                next(steps)
+            except StopIteration:
+                self._steps = None
+        self.is_busy = self._steps is not None or bool(self._waiting)
+        return self.is_busy
+
+    def close(self) -> None:
+        """Give up what is under way, and do what waits: the shard, closed by now, refuses it."""
+        self._steps = None
+        waiting, self._waiting = self._waiting, deque()
+        self.is_busy = False
+        for call in waiting:
+            call()
