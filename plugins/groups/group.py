@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from odradek.kernel.api import (
         BrokerHandle,
+        CoordinatorSteps,
         CoordinatorTimers,
         Message,
         MetadataChange,
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 PartitionCheck: TypeAlias = "Callable[[str, uuid.UUID, int], None]"
 """Takes a topic's name and id and a partition; raises `KafkaError` if its offset may not be committed."""
+
+Decided: TypeAlias = "CoordinatorResult[GroupRecord, Any] | CoordinatorSteps"
+"""What an operation returns: a result, or steps towards one."""
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of groups whose members read partitions; groups of other types share other work."""
@@ -215,9 +219,7 @@ class ShardPart(Protocol):
 class MembershipOperations(Protocol):
     """The APIs of the classic protocol, on a group of one type; `waiter` is who asks, for answers that come later."""
 
-    def join(
-        self, request: JoinGroupRequest, caller: Caller, waiter: Waiter, now_ms: int
-    ) -> CoordinatorResult[GroupRecord, Any]:
+    def join(self, request: JoinGroupRequest, caller: Caller, waiter: Waiter, now_ms: int) -> Decided:
         """Answer JoinGroup."""
         ...
 
@@ -229,7 +231,7 @@ class MembershipOperations(Protocol):
         """Answer Heartbeat."""
         ...
 
-    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> CoordinatorResult[GroupRecord, Any]:
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Decided:
         """Answer LeaveGroup."""
         ...
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest
 
     from .counters import GroupCounters
-    from .group import Caller, Group, MembershipOperations, ReplayMethod, ShardPart
+    from .group import Caller, Decided, Group, MembershipOperations, ReplayMethod, ShardPart
     from .records import GroupRecord
 
 
@@ -92,9 +92,7 @@ class GroupShard:
 
     # ------------------------------------------------------------------- the classic protocol, on groups of all types
 
-    def join(
-        self, request: JoinGroupRequest, caller: Caller, waiter: Waiter, now_ms: int
-    ) -> CoordinatorResult[GroupRecord, object]:
+    def join(self, request: JoinGroupRequest, caller: Caller, waiter: Waiter, now_ms: int) -> Decided:
         """Answer JoinGroup. A group of the consumer protocol without members becomes a classic one."""
         group = self.context.groups.get(request.group_id)
         is_consumer = group is not None and group.type is GroupType.CONSUMER and not group.is_empty
@@ -109,7 +107,7 @@ class GroupShard:
         """Answer Heartbeat."""
         return self._membership_of(request.group_id).heartbeat(request, now_ms)
 
-    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> CoordinatorResult[GroupRecord, object]:
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Decided:
         """Answer LeaveGroup."""
         return self._membership_of(request.group_id).leave(request, caller, now_ms)
 

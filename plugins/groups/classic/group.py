@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import NO_TIMESTAMP, ErrorCode, KafkaError
+from odradek.kernel.api import NO_TIMESTAMP, ErrorCode, KafkaError, run_at_once
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 from ..group import CONSUMER_PROTOCOL_TYPE
@@ -19,7 +19,7 @@ from .member import ClassicMember, MemberProtocol
 from .states import COMPLETING, DEAD, EMPTY, MAY_BECOME, PREPARING, STABLE, ClassicState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from odradek.kernel.api import Waiter
 
@@ -390,6 +390,11 @@ class ClassicGroup:
     @classmethod
     def from_record(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         """Return the group that `record` was made of: stable, or empty if it has no members."""
+        return run_at_once(cls.from_record_in_steps(group_id, value))
+
+    @classmethod
+    def from_record_in_steps(cls, group_id: str, value: GroupMetadataValue) -> Generator[None, None, ClassicGroup]:
+        """Return the same, a member a step."""
         group = cls(group_id, value.current_state_timestamp)
         group.generation_id = value.generation
         group.protocol_name = value.protocol
@@ -407,6 +412,7 @@ class ClassicGroup:
                 assignment=item.assignment,
             )
             group.add(member, value.protocol_type)
+            yield
         if group.members:
             group.state = STABLE
         group._subscribed_topics = group._known_topics()

@@ -25,7 +25,7 @@ from .answers import join_refused, joined, sync_refused, synced
 from .states import COMPLETING, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 
     from odradek.kernel.api import CoordinatorResult, TimerKey, Waiter
 
@@ -305,11 +305,12 @@ class Rebalances:
 
     # ---------------------------------------------------------------------------------------------------------- the end
 
-    def abandon(self, group: ClassicGroup, code: ErrorCode, effects: Effects) -> None:
+    def abandon(self, group: ClassicGroup, code: ErrorCode, effects: Effects) -> Generator[None, None, None]:
         """Tell `code` to whoever waits in a group that its tombstone is to end: it goes on under another protocol."""
         for member in group.members.values():
             self.answer_join(group, member, join_refused(code, member.member_id), effects)
             self.answer_sync(member, sync_refused(code), effects)
+            yield
 
     def forget(self, group: ClassicGroup) -> None:
         """Disarm everything of a group that is gone."""

@@ -28,14 +28,14 @@ from .settings import MigrationPolicy
 from .subscriptions import RegexChange
 
 if TYPE_CHECKING:
-    from odradek.kernel.api import CoordinatorResult
+    from odradek.kernel.api import CoordinatorResult, CoordinatorSteps
     from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest
     from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatRequest
     from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupRequest, MemberIdentity
     from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest
     from odradek.kernel.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 
-    from ..group import Caller, ShardContext
+    from ..group import Caller, Decided, ShardContext
     from ..records import GroupRecord
     from .fencing import Fencing
     from .group import ConsumerGroup
@@ -77,14 +77,14 @@ class ClassicMembers:
 
     # -------------------------------------------------------------------------------------------------------- JoinGroup
 
-    def join(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Result:
+    def join(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Decided:
         """Answer JoinGroup, always at once."""
         try:
             return self._join(group, request, caller, now_ms)
         except KafkaError as error:
             return Effects().result(join_refused(error.code))
 
-    def _join(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Result:
+    def _join(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Decided:
         effects = Effects()
         is_unknown = request.member_id == NO_MEMBER_ID
         member_id = id_text(self._context.broker.machine.ids.new_id()) if is_unknown else request.member_id
@@ -116,19 +116,34 @@ class ClassicMembers:
                 is_subscription_new=is_due,
                 owned=self._owned(subscription),
             )
-        if is_downgrade:
-            self._fencing.forget_all(group)
-            self._migration.downgrade(group, effects, now_ms, joining=updated, rebalances=target_epoch < epoch)
-        else:
-            self._fencing.has_joined(group.group_id, updated.member_id)
-            self._fencing.saw(group.group_id, updated.member_id, request.session_timeout_ms)
-            self._fencing.expect_sync(group.group_id, updated.member_id, request.rebalance_timeout_ms)
         response = JoinGroupResponse(
             member_id=updated.member_id,
             generation_id=updated.member_epoch,
             protocol_type=CONSUMER_PROTOCOL_TYPE,
             protocol_name=request.protocols[0].name,
         )
+        if is_downgrade:
+            return self._downgraded(group, updated, effects, response, now_ms, rebalances=target_epoch < epoch)
+        self._fencing.has_joined(group.group_id, updated.member_id)
+        self._fencing.saw(group.group_id, updated.member_id, request.session_timeout_ms)
+        self._fencing.expect_sync(group.group_id, updated.member_id, request.rebalance_timeout_ms)
+        return effects.result(response)
+
+    def _downgraded(
+        self,
+        group: ConsumerGroup,
+        joining: Member,
+        effects: Effects,
+        response: JoinGroupResponse,
+        now_ms: int,
+        *,
+        rebalances: bool,
+    ) -> CoordinatorSteps:
+        try:
+            yield from self._fencing.forget_all(group)
+            yield from self._migration.downgrade(group, effects, now_ms, joining=joining, rebalances=rebalances)
+        except KafkaError as error:
+            return Effects().result(join_refused(error.code))
         return effects.result(response)
 
     def _check_may_join(self, group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> None:
@@ -207,9 +222,8 @@ class ClassicMembers:
 
     # ------------------------------------------------------------------------------------------------------- LeaveGroup
 
-    def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, now_ms: int) -> Result:
+    def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, now_ms: int) -> Decided:
         """Answer LeaveGroup, of members of both protocols."""
-        effects = Effects()
         leaving: dict[str, Member] = {}
         responses = []
         for identity in request.members:
@@ -224,8 +238,7 @@ class ClassicMembers:
                     member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
                 )
             )
-        self._fencing.remove(group, tuple(leaving.values()), effects, now_ms)
-        return effects.result(LeaveGroupResponse(members=responses))
+        return self._fencing.without(group, tuple(leaving.values()), LeaveGroupResponse(members=responses), now_ms)
 
     def _leaving_member(self, group: ConsumerGroup, identity: MemberIdentity) -> Member:
         if identity.group_instance_id is None:

@@ -16,12 +16,11 @@ from .member import MemberState
 from .settings import SESSION_TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
-    from odradek.kernel.api import CoordinatorResult
+    from odradek.kernel.api import CoordinatorSteps
 
-    from ..group import ShardContext
-    from ..records import GroupRecord
+    from ..group import Decided, ShardContext
     from .member import Member
     from .migration import Migration
     from .rebalancing import Rebalancing
@@ -53,14 +52,20 @@ class Fencing:
 
     # ---------------------------------------------------------------------------------------------------- memberships
 
-    def remove(self, group: ConsumerGroup, members: Sequence[Member], effects: Effects, now_ms: int) -> None:
-        """Remove members from a group, which begins a new epoch or, if it now may, becomes a classic one."""
+    def without(self, group: ConsumerGroup, members: Sequence[Member], response: object, now_ms: int) -> Decided:
+        """Return what is decided when members go: the group begins a new epoch or, if it now may, becomes a classic one.
+
+        Args:
+            group: Their group.
+            members: Who goes.
+            response: For whoever asks for it.
+            now_ms: The wall clock.
+        """
+        effects = Effects()
         if not members:
-            return
+            return effects.result(response)
         if self._migration.may_downgrade_without(group, members):
-            self.forget_all(group)
-            self._migration.downgrade(group, effects, now_ms, leaving=members)
-            return
+            return self._downgraded_without(group, members, response, now_ms)
         for member in members:
             self._forget(group.group_id, member.member_id)
         for member in members:
@@ -70,11 +75,21 @@ class Fencing:
         effects.records += (records.regex_tombstone(group.group_id, regex) for regex in gone)
         metadata_hash = self._rebalancing.hash_of(group.topics_if(members, gone_regexes=gone))
         self._rebalancing.begin_epoch(group, metadata_hash, effects)
+        return effects.result(response)
 
-    def forget_all(self, group: ConsumerGroup) -> None:
+    def _downgraded_without(
+        self, group: ConsumerGroup, members: Sequence[Member], response: object, now_ms: int
+    ) -> CoordinatorSteps:
+        effects = Effects()
+        yield from self.forget_all(group)
+        yield from self._migration.downgrade(group, effects, now_ms, leaving=members)
+        return effects.result(response)
+
+    def forget_all(self, group: ConsumerGroup) -> Generator[None, None, None]:
         """Ask for nothing any more of the members of a group that becomes a classic one: that watches them itself."""
         for member_id in group.members:
             self._forget(group.group_id, member_id)
+            yield
 
     def _forget(self, group_id: str, member_id: str) -> None:
         """Ask for nothing any more of a member that goes.
@@ -85,12 +100,11 @@ class Fencing:
         for kind in (_REBALANCE, _JOIN, _SYNC):
             self._timers.cancel((kind, group_id, member_id))
 
-    def _fence(self, group_id: str, member_id: str, now_ms: int) -> CoordinatorResult[GroupRecord, None]:
-        effects = Effects()
+    def _fence(self, group_id: str, member_id: str, now_ms: int) -> Decided:
         group = self._context.groups.get(group_id)
         if isinstance(group, ConsumerGroup) and member_id in group.members:
-            self.remove(group, (group.members[member_id],), effects, now_ms)
-        return effects.result(None)
+            return self.without(group, (group.members[member_id],), None, now_ms)
+        return Effects().result(None)
 
     # ------------------------------------------------------------------------------------------------------- sessions
 
@@ -101,11 +115,12 @@ class Fencing:
                 self.saw(group.group_id, member.member_id)
                 self.watch_revocation(group.group_id, member)
 
-    def expect_all(self, group: ConsumerGroup) -> None:
+    def expect_all(self, group: ConsumerGroup) -> Generator[None, None, None]:
         """Begin the sessions of members of the classic protocol whose group has changed its protocol."""
         for member in group.members.values():
             if member.classic is not None:
                 self.saw(group.group_id, member.member_id, member.classic.session_timeout_ms)
+            yield
 
     def saw(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
         """Begin a member's session anew.
@@ -136,7 +151,7 @@ class Fencing:
     def _watch_session(self, key: tuple[str, str], delay_ms: int) -> None:
         self._timers.schedule((_SESSION, *key), delay_ms, partial(self._session_due, key))
 
-    def _session_due(self, key: tuple[str, str], now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+    def _session_due(self, key: tuple[str, str], now_ms: int) -> Decided:
         left_ms = self._session_ends_ms.get(key, 0) - self._timers.monotonic_ms()
         if left_ms > 0:
             self._watch_session(key, left_ms)
@@ -157,9 +172,7 @@ class Fencing:
             fence = partial(self._revocation_due, group_id, member.member_id, member.member_epoch)
             self._timers.schedule(key, member.rebalance_timeout_ms, fence)
 
-    def _revocation_due(
-        self, group_id: str, member_id: str, member_epoch: int, now_ms: int
-    ) -> CoordinatorResult[GroupRecord, None]:
+    def _revocation_due(self, group_id: str, member_id: str, member_epoch: int, now_ms: int) -> Decided:
         group = self._context.groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if member is None or member.member_epoch != member_epoch:

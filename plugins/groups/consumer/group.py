@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from odradek.kernel.api import run_at_once
+
 from ..group import CONSUMER_PROTOCOL_TYPE
 from ..group_type import GroupType
 from . import records
@@ -21,7 +23,7 @@ from .access import AccessChecks
 from .member import NOTHING, Member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Sequence
+    from collections.abc import Callable, Collection, Container, Generator, Iterable, Sequence
     from uuid import UUID
 
     import odradek.kernel.wire.messages.data_consumer_group_records as messages
@@ -302,9 +304,13 @@ class ConsumerGroup(AccessChecks):
         """Return the tombstones of all records of the group."""
         return self.replacement_records(None)
 
-    def replacement_records(
+    def replacement_records(self, successor: ClassicGroup | None) -> list[GroupRecord]:
+        """Return the tombstones of a group that has no members; see `replacement_in_steps`."""
+        return run_at_once(self.replacement_in_steps(successor))
+
+    def replacement_in_steps(
         self, successor: ClassicGroup | None, renamed: Mapping[str, str] = NO_NAMES
-    ) -> list[GroupRecord]:
+    ) -> Generator[None, None, list[GroupRecord]]:
         """Return the tombstones of the group, at the last of which another one takes its place.
 
         Args:
@@ -315,26 +321,26 @@ class ConsumerGroup(AccessChecks):
         self.successor = successor
         group_id = self.group_id
         member_ids = [renamed.get(member_id, member_id) for member_id in self.members]
-        return [
-            *(records.current_tombstone(group_id, member_id) for member_id in member_ids),
-            *(records.target_tombstone(group_id, member_id) for member_id in member_ids),
-            records.target_metadata_tombstone(group_id),
-            *(records.member_tombstone(group_id, member_id) for member_id in member_ids),
-            *(records.regex_tombstone(group_id, regex) for regex in self.resolved),
-            records.partition_metadata_tombstone(group_id),
-            records.group_tombstone(group_id),
-        ]
+        found: list[GroupRecord] = []
+        yield from _made(found, (records.current_tombstone(group_id, member_id) for member_id in member_ids))
+        yield from _made(found, (records.target_tombstone(group_id, member_id) for member_id in member_ids))
+        found.append(records.target_metadata_tombstone(group_id))
+        yield from _made(found, (records.member_tombstone(group_id, member_id) for member_id in member_ids))
+        yield from _made(found, (records.regex_tombstone(group_id, regex) for regex in self.resolved))
+        found += (records.partition_metadata_tombstone(group_id), records.group_tombstone(group_id))
+        return found
 
-    def content_records(self) -> list[GroupRecord]:
+    def content_in_steps(self) -> Generator[None, None, list[GroupRecord]]:
         """Return the records that make this group from nothing."""
         group_id, members = self.group_id, self.members.values()
-        return [
-            *(records.member(group_id, member) for member in members),
-            records.group(group_id, self.group_epoch, self.metadata_hash),
-            *(records.target(group_id, one.member_id, self.targets.get(one.member_id, NOTHING)) for one in members),
-            records.target_metadata(group_id, self.assignment_epoch, self.assignment_timestamp_ms),
-            *(records.current(group_id, member) for member in members),
-        ]
+        targets = ((member.member_id, self.targets.get(member.member_id, NOTHING)) for member in members)
+        found: list[GroupRecord] = []
+        yield from _made(found, (records.member(group_id, member) for member in members))
+        found.append(records.group(group_id, self.group_epoch, self.metadata_hash))
+        yield from _made(found, (records.target(group_id, *target) for target in targets))
+        found.append(records.target_metadata(group_id, self.assignment_epoch, self.assignment_timestamp_ms))
+        yield from _made(found, (records.current(group_id, member) for member in members))
+        return found
 
     # ---------------------------------------------------------------------------------------------------- counting
 
@@ -376,6 +382,13 @@ def topics_read_by(member: Member, resolved: Mapping[str, ResolvedRegex]) -> fro
     if by_regex is None:
         return member.topics
     return member.topics | by_regex.topics if member.topics else by_regex.topics
+
+
+def _made(found: list[GroupRecord], made: Iterable[GroupRecord]) -> Generator[None, None, None]:
+    """Add records to those found, a step each."""
+    for record in made:
+        found.append(record)
+        yield
 
 
 def _count(counts: dict[str, int], names: Iterable[str], change: int) -> None:

@@ -16,6 +16,7 @@ from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import (
 
 from ..group import Effects
 from . import records
+from .group import ConsumerGroup
 from .member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from .memberships import check_epoch, updated_member
 from .settings import HEARTBEAT_INTERVAL
@@ -24,16 +25,16 @@ from .subscriptions import RegexChange
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.kernel.api import CoordinatorResult
+    from odradek.kernel.api import CoordinatorResult, CoordinatorSteps
     from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-    from ..group import Caller, ShardContext
+    from ..classic.group import ClassicGroup
+    from ..group import Caller, Decided, ShardContext
     from ..records import GroupRecord
     from .fencing import Fencing
-    from .group import ConsumerGroup
     from .member import EpochsByPartition, Member
     from .memberships import Memberships
-    from .migration import Migration, Upgrade
+    from .migration import Migration
     from .rebalancing import Rebalancing
     from .settings import Settings
     from .subscriptions import RegexSubscriptions
@@ -109,7 +110,7 @@ class Heartbeats:
         self._fencing = fencing
         self._migration = migration
 
-    def answer(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Result:
+    def answer(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Decided:
         """Answer a request that is valid by itself.
 
         Raises:
@@ -122,14 +123,36 @@ class Heartbeats:
 
     # ------------------------------------------------------------------------------------------ joining and following
 
-    def _follow(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Result:
+    def _follow(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Decided:
         effects = Effects()
-        is_joining = request.member_epoch == JOIN_EPOCH
-        upgrade: Upgrade | None = None
-        if is_joining:
-            group, upgrade = self._memberships.group_to_join(request.group_id, effects)
-        else:
+        if request.member_epoch != JOIN_EPOCH:
             group = self._memberships.group_to_follow(request.group_id)
+            return self._follow_in(group, request, caller, effects, now_ms)
+        joined = self._memberships.group_to_join(request.group_id, effects)
+        if isinstance(joined, ConsumerGroup):
+            return self._follow_in(joined, request, caller, effects, now_ms)
+        return self._upgrade(joined, request, caller, now_ms)
+
+    def _upgrade(
+        self, classic: ClassicGroup, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
+    ) -> CoordinatorSteps:
+        """Make a classic group a consumer group, and have the member join that."""
+        upgrade = yield from self._migration.plan_upgrade(classic)
+        effects = Effects(list(upgrade.records))
+        result = self._follow_in(upgrade.group, request, caller, effects, now_ms)
+        yield from self._migration.finish_upgrade(upgrade, effects)
+        yield from self._fencing.expect_all(upgrade.group)
+        return effects.result(result.response)
+
+    def _follow_in(
+        self,
+        group: ConsumerGroup,
+        request: ConsumerGroupHeartbeatRequest,
+        caller: Caller,
+        effects: Effects,
+        now_ms: int,
+    ) -> Result:
+        is_joining = request.member_epoch == JOIN_EPOCH
         self._memberships.check_room(group, request.member_id)
         member = self._member(group, request, effects)
         updated = _updated(member, request, caller)
@@ -150,9 +173,6 @@ class Heartbeats:
             is_subscription_new=are_names_new or regex_change is not RegexChange.NONE,
             owned=request.topic_partitions,
         )
-        if upgrade is not None:
-            self._migration.finish_upgrade(upgrade, effects)
-            self._fencing.expect_all(upgrade.group)
         if reconciled is not updated:
             self._fencing.watch_revocation(group.group_id, reconciled)
         self._fencing.saw(group.group_id, reconciled.member_id)
@@ -182,8 +202,7 @@ class Heartbeats:
 
     # -------------------------------------------------------------------------------------------------------- leaving
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Result:
-        effects = Effects()
+    def _leave(self, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Decided:
         group = self._memberships.group(request.group_id)
         response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
         if request.instance_id is None:
@@ -191,10 +210,8 @@ class Heartbeats:
         else:
             member = self._memberships.static_member(group, request.member_id, request.instance_id)
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
-            effects.records.append(records.current(group.group_id, member.away()))
-        else:
-            self._fencing.remove(group, (member,), effects, now_ms)
-        return effects.result(response)
+            return Effects([records.current(group.group_id, member.away())]).result(response)
+        return self._fencing.without(group, (member,), response, now_ms)
 
 
 def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Member:

@@ -21,18 +21,16 @@ if TYPE_CHECKING:
 
     from ..group import Effects, ShardContext
     from .member import TopicPartitionsLike
-    from .migration import Migration, Upgrade
     from .settings import Settings
 
 
 class Memberships:
     """Groups and members of a shard, looked up or made."""
 
-    def __init__(self, context: ShardContext, settings: Settings, migration: Migration) -> None:
+    def __init__(self, context: ShardContext, settings: Settings) -> None:
         """Make it."""
         self._context = context
         self._settings = settings
-        self._migration = migration
 
     # --------------------------------------------------------------------------------------------------------- groups
 
@@ -48,27 +46,22 @@ class Memberships:
         detail = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, detail)
 
-    def group_to_join(self, group_id: str, effects: Effects) -> tuple[ConsumerGroup, Upgrade | None]:
+    def group_to_join(self, group_id: str, effects: Effects) -> ConsumerGroup | ClassicGroup:
         """Return the group that a member of the consumer protocol joins, made when it is not there.
 
         Args:
             group_id: Its id.
-            effects: Gets the records that make it a consumer group, if it is a classic one.
-
-        Raises:
-            KafkaError: GROUP_ID_NOT_FOUND: it is a classic group and stays one.
+            effects: Gets the records that end a classic group without members. One that has some is returned: it
+                becomes a consumer group, if it may (`Migration`).
         """
         group = self._context.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
-            return group, None
-        if not isinstance(group, ClassicGroup):
-            return ConsumerGroup(group_id), None
-        if group.is_empty:
+            return group
+        if isinstance(group, ClassicGroup):
+            if not group.is_empty:
+                return group
             effects.records += group.deletion_records()
-            return ConsumerGroup(group_id), None
-        upgrade = self._migration.plan_upgrade(group)
-        effects.records += upgrade.records
-        return upgrade.group, upgrade
+        return ConsumerGroup(group_id)
 
     def group_to_follow(self, group_id: str) -> ConsumerGroup:
         """Return the group of a request of a member that says it has joined.

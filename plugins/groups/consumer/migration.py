@@ -6,7 +6,8 @@ are served by the classic protocol; what the leader assigned last is both their 
 *Downgrade*: the last member of the consumer protocol leaves, or is a static member that comes back with the classic
 protocol. Who remains forms a classic group in its next generation.
 
-Both write the tombstones of the old group and the records of the new one in one batch.
+Both write the tombstones of the old group and the records of the new one in one batch, and look at every member, a step
+each.
 
 *Source:* the behaviour of Kafka 4.3's GroupMetadataManager, ConsumerGroup and ClassicGroup.
 """
@@ -37,7 +38,7 @@ from .group import NEVER_MS, ConsumerGroup
 from .member import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from odradek.kernel.api import ClusterView
@@ -99,7 +100,7 @@ class Migration:
 
     # -------------------------------------------------------------------------------------------------------- upgrade
 
-    def plan_upgrade(self, classic: ClassicGroup) -> Upgrade:
+    def plan_upgrade(self, classic: ClassicGroup) -> Generator[None, None, Upgrade]:
         """Return what a classic group would be as a consumer group.
 
         Raises:
@@ -122,6 +123,7 @@ class Migration:
                     topic_id: tuple(sorted(partitions)) for topic_id, partitions in member.assigned.items()
                 }
                 group.put_member(member)
+                yield
         except DecodeError:
             raise KafkaError(
                 ErrorCode.GROUP_ID_NOT_FOUND,
@@ -129,7 +131,8 @@ class Migration:
                 "is malformed.",
             ) from None
         group.metadata_hash = self._rebalancing.hash_of(group.topic_names)
-        return Upgrade(classic, group, [*classic.deletion_records(), *group.content_records()])
+        content = yield from group.content_in_steps()
+        return Upgrade(classic, group, [*classic.deletion_records(), *content])
 
     def _upgrade_refusal(self, classic: ClassicGroup) -> str | None:
         if not self._settings.migration.allows_upgrade:
@@ -176,9 +179,9 @@ class Migration:
             ),
         )
 
-    def finish_upgrade(self, upgrade: Upgrade, effects: Effects) -> None:
+    def finish_upgrade(self, upgrade: Upgrade, effects: Effects) -> Generator[None, None, None]:
         """Have whoever waits in the classic group join again, now that the operation stands."""
-        self._classic.rebalances.abandon(upgrade.classic, ErrorCode.REBALANCE_IN_PROGRESS, effects)
+        return self._classic.rebalances.abandon(upgrade.classic, ErrorCode.REBALANCE_IN_PROGRESS, effects)
 
     # ------------------------------------------------------------------------------------------------------ downgrade
 
@@ -205,7 +208,7 @@ class Migration:
         leaving: Sequence[Member] = (),
         joining: Member | None = None,
         rebalances: bool = True,
-    ) -> None:
+    ) -> Generator[None, None, None]:
         """Make a group a classic one.
 
         Args:
@@ -226,27 +229,31 @@ class Migration:
         members = [(member, target) for member, target in members if member.member_id not in without]
         if joining is not None and replaced is not None:
             members.append((joining, group.targets.get(replaced.member_id, {})))
-        classic = self._classic_of(group, members, now_ms)
-        effects.records += group.replacement_records(classic, renamed)
-        effects.records.append(classic.record())
-        for member in classic.members.values():
-            self._classic.rebalances.saw(classic, member)
+        classic, record = yield from self._classic_of(group, members, now_ms)
+        effects.records += yield from group.replacement_in_steps(classic, renamed)
+        effects.records.append(record)
+        self._classic.rebalances.saw_all(classic, classic.members.values())
         if rebalances:
             self._classic.rebalances.prepare(classic, now_ms, effects)
 
-    def _classic_of(self, group: ConsumerGroup, members: Sequence[tuple[Member, Target]], now_ms: int) -> ClassicGroup:
+    def _classic_of(
+        self, group: ConsumerGroup, members: Sequence[tuple[Member, Target]], now_ms: int
+    ) -> Generator[None, None, tuple[ClassicGroup, GroupRecord]]:
+        """Return the classic group of members and targets, as it is once its record is loaded, and that record."""
         classic = ClassicGroup(group.group_id, now_ms)
         classic.generation_id = group.group_epoch
         for member, _ in members:
             classic.add(_classic_member(member), CONSUMER_PROTOCOL_TYPE)
+            yield
         protocol = classic.protocol_name = classic.select_protocol()
         for member, target in members:
             one = classic.members[member.member_id]
             one.assignment = serialized(target, one.metadata(protocol), self._cluster)
-        value = classic.record().value
-        assert isinstance(value, GroupMetadataValue), f"{classic!r} has no record"
+            yield
+        record = classic.record()
+        assert isinstance(record.value, GroupMetadataValue), f"{classic!r} has no record"
         # A group that is loaded is stable and knows its topics; what the record leaves out is given back to it.
-        loaded = ClassicGroup.from_record(group.group_id, value)
+        loaded = yield from ClassicGroup.from_record_in_steps(group.group_id, record.value)
         for one in classic.members.values():
             loaded.update(
                 loaded.members[one.member_id],
@@ -254,7 +261,8 @@ class Migration:
                 rebalance_timeout_ms=one.rebalance_timeout_ms,
                 session_timeout_ms=one.session_timeout_ms,
             )
-        return loaded
+            yield
+        return loaded, record
 
 
 def _classic_member(member: Member) -> ClassicMember:

@@ -31,13 +31,10 @@ if TYPE_CHECKING:
     from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatRequest
     from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupRequest
     from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest
-    from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import (
-        ConsumerGroupHeartbeatRequest,
-        ConsumerGroupHeartbeatResponse,
-    )
+    from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
     from ..classic.operations import ClassicGroups
-    from ..group import Caller, ReplayMethod, ShardContext
+    from ..group import Caller, Decided, ReplayMethod, ShardContext
     from ..records import GroupRecord
 
     Result = CoordinatorResult[GroupRecord, object]
@@ -76,7 +73,7 @@ class ConsumerGroups:
         self._rebalancing = Rebalancing(context, self._settings)
         self._regexes = RegexSubscriptions(context, self._settings, self._rebalancing)
         migration = Migration(context, self._settings, self._rebalancing, classic)
-        self._memberships = Memberships(context, self._settings, migration)
+        self._memberships = Memberships(context, self._settings)
         self._fencing = Fencing(context, self._settings, self._rebalancing, migration)
         parts = (self._memberships, self._rebalancing, self._regexes, self._fencing, migration)
         self._heartbeats = Heartbeats(context, self._settings, *parts)
@@ -90,7 +87,7 @@ class ConsumerGroups:
 
     def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
-    ) -> CoordinatorResult[GroupRecord, ConsumerGroupHeartbeatResponse]:
+    ) -> Decided:
         """Answer ConsumerGroupHeartbeat; see `Heartbeats.answer`."""
         return self._heartbeats.answer(request, caller, now_ms)
 
@@ -120,7 +117,7 @@ class ConsumerGroups:
 
     # -------------------------------------------------------------------------------------------- the classic protocol
 
-    def join(self, request: JoinGroupRequest, caller: Caller, waiter: Waiter, now_ms: int) -> Result:
+    def join(self, request: JoinGroupRequest, caller: Caller, waiter: Waiter, now_ms: int) -> Decided:
         """Answer JoinGroup in a group that has members; see `ClassicMembers`."""
         return self._classic_members.join(self._group(request.group_id), request, caller, now_ms)
 
@@ -132,7 +129,7 @@ class ConsumerGroups:
         """Answer Heartbeat; see `ClassicMembers`."""
         return self._classic_members.heartbeat(self._group(request.group_id), request)
 
-    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Result:
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Decided:
         """Answer LeaveGroup; see `ClassicMembers`."""
         return self._classic_members.leave(self._group(request.group_id), request, now_ms)
 

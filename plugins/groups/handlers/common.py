@@ -14,16 +14,15 @@ if TYPE_CHECKING:
     from odradek.kernel.api import (
         Answer,
         BrokerHandle,
-        CoordinatorResult,
         CoordinatorRuntime,
         KafkaError,
         RequestContext,
     )
 
-    from ..records import GroupRecord
+    from ..group import Decided
     from ..shard import GroupShard
 
-    GroupOperation = Callable[[GroupShard, int], CoordinatorResult[GroupRecord, Any]]
+    GroupOperation = Callable[[GroupShard, int], Decided]
 
 NO_GROUP_ID = ""
 

@@ -8,6 +8,7 @@ import tracemalloc
 
 import pytest
 
+from odradek.kernel.api import CoordinatorResult
 from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek.plugins.groups.group import Caller
 
@@ -53,6 +54,7 @@ def calls_of_a_heartbeat(driven: DrivenConsumers, member_id: str) -> int:
     finally:
         sys.setprofile(None)
 
+    assert isinstance(result, CoordinatorResult)
     assert not result.records
     return calls
 
