@@ -142,8 +142,11 @@ class CoordinatorShard(Protocol[Record_contra]):
         """
         ...
 
-    def loaded(self, now_ms: int) -> None:
-        """Everything is replayed and this broker coordinates: arm timers. `now_ms` is the wall clock."""
+    def loaded(self, now_ms: int) -> Generator[None, None, None] | None:
+        """Everything is replayed and this broker coordinates: arm timers, in steps where there are many.
+
+        `now_ms` is the wall clock.
+        """
         ...
 
     def unloaded(self) -> None:

@@ -81,6 +81,7 @@ class HostedShard:
         self.epoch = replica.leader_epoch
         self.state = ShardState.LOADING
         self.is_read = False
+        self.has_served = False
         self.started_ms = host.clock.monotonic_ms()
         self._host = host
         self._queue = ShardQueue(host.note_busy)
@@ -129,15 +130,22 @@ class HostedShard:
 
     def progressed(self) -> None:
         """Take note that the high watermark may have moved."""
-        if self.state is ShardState.LOADING and self.is_read and self.replica.high_watermark >= self._written_end:
-            self.state = ShardState.ACTIVE
-            try:
-                self.shard.loaded(self._host.clock.now_ms())
-            except Exception:
-                log.exception("coordinator of %s cannot begin", self.replica.partition)
-                self._fail()
-                return
+        is_loading = self.state is ShardState.LOADING and self.is_read and not self._queue.is_busy
+        if is_loading and self.replica.high_watermark >= self._written_end:
+            self._queue.begin(self._begin_in_steps())
         self._tell_committed()
+
+    def _begin_in_steps(self) -> Generator[None, None, None]:
+        try:
+            steps = self.shard.loaded(self._host.clock.now_ms())
+            if steps is not None:
+                yield from steps
+        except Exception:
+            log.exception("coordinator of %s cannot begin", self.replica.partition)
+            self._fail()
+        else:
+            self.state = ShardState.ACTIVE
+            self.has_served = True
 
     def close(self) -> None:
         """Stop coordinating: whoever waits is told NOT_COORDINATOR."""

@@ -93,14 +93,13 @@ class Place:
 
     def _note_read(self, hosted: HostedShard) -> None:
         hosted.note_read(self.replica.log.log_end_offset)
-        if hosted.is_active:
-            self._failures_count = 0
 
     def note_failed(self) -> None:
         """Take note that the shard is closed, or cannot be loaded: try again after a pause, longer each time."""
         hosted, self.hosted = self.hosted, None
         if hosted is not None:
             hosted.close()
+            self._failures_count *= not hosted.has_served
         pause_ms = min(RELOAD_PAUSE_MS_MIN << self._failures_count, RELOAD_PAUSE_MS_MAX)
         self._failures_count = min(self._failures_count + 1, 10)
         self._reload.cancel_timer()

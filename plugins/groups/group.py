@@ -18,7 +18,7 @@ from .records import GroupRecord
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from odradek.kernel.api import (
         BrokerHandle,
@@ -207,8 +207,8 @@ class ShardPart(Protocol):
         """By class of key, what applies a record."""
         ...
 
-    def loaded(self, now_ms: int) -> None:
-        """Everything is replayed: arm timers."""
+    def loaded(self, now_ms: int) -> Iterable[None]:
+        """Everything is replayed: arm timers, a step at a time."""
         ...
 
     def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:

@@ -29,7 +29,7 @@ from .walks import Walk
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity
 
@@ -202,9 +202,10 @@ class Offsets:
         if not producers:
             del self._producers[group_id]
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> Iterable[None]:
         """Begin to look for expired offsets."""
         self._arm_expiry()
+        return ()
 
     def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
         """Remove the offsets of deleted topics, slice by slice."""

@@ -18,7 +18,7 @@ from .group_type import GroupType
 from .offsets import Offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
     from odradek.kernel.api import (
         BrokerHandle,
@@ -80,11 +80,11 @@ class GroupShard:
         """Apply the end of a transaction: only offsets are written in transactions."""
         self.offsets.replay_marker(producer, is_commit=is_commit)
 
-    def loaded(self, now_ms: int) -> None:
-        """Everything is replayed and this broker coordinates: arm timers."""
+    def loaded(self, now_ms: int) -> Generator[None, None, None]:
+        """Everything is replayed and this broker coordinates: arm timers, a group or a member a step."""
         self.context.is_loaded = True
         for part in self._parts:
-            part.loaded(now_ms)
+            yield from part.loaded(now_ms)
 
     def unloaded(self) -> None:
         """Nothing will be asked any more."""

@@ -40,7 +40,7 @@ from .states import AT_REST, PREVIOUS_STATES, TransactionState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.kernel.api import Buffer
+    from odradek.kernel.api import Buffer, ProducerIdentity
 
 EPOCH_MAX: Final = 0x7FFF
 EPOCH_EXHAUSTED: Final = EPOCH_MAX - 1
@@ -100,6 +100,17 @@ class TransactionMetadata:
     def raises_epochs(self) -> bool:
         """Whether the last change came by transaction version 2."""
         return self.client_version >= FIRST_VERSION_WITH_EPOCH_BUMP
+
+    def may_be_resumed_by(self, producer: ProducerIdentity) -> bool:
+        """Return whether a producer is who it says, as far as its id goes; the epoch is judged later.
+
+        A new id takes whoever comes. After a change of producer ids the one before may ask again: the answer got lost.
+        """
+        return (
+            self.producer_epoch == NO_EPOCH
+            or producer.producer_id == self.producer_id
+            or (producer.producer_id == self.previous_producer_id and producer.producer_epoch >= EPOCH_EXHAUSTED)
+        )
 
     def initialized(self, producer_id: int, producer_epoch: int, timeout_ms: int, now_ms: int) -> TransactionMetadata:
         """Return the state after InitProducerId."""

@@ -28,6 +28,7 @@ from odradek.kernel.api import (
     NO_EPOCH,
     NO_PRODUCER_ID,
     CoordinatorResult,
+    CoordinatorSteps,
     CoordinatorTimers,
     ErrorCode,
     KafkaError,
@@ -48,9 +49,10 @@ from .requests import (
     resend_pause_ms,
 )
 from .states import AT_REST, END_DECISIONS_V1, END_DECISIONS_V2, PREPARED, REFUSALS, EndDecision, TransactionState
+from .walks import made_in_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
 
 Result: TypeAlias = CoordinatorResult[TransactionRecord, Any]
 NewSender: TypeAlias = Callable[[MarkersWanted], Waiter]
@@ -107,7 +109,7 @@ class TransactionShard:
     def replay_marker(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
         """Nothing in this topic is written within a transaction."""
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> Generator[None, None, None]:
         """Arm timers; ends that were prepared but not complete are taken up again."""
         settings = self._surroundings.settings
         self._timers.schedule(_ABORT_TIMER, settings.abort_interval_ms, self.abort_timed_out)
@@ -116,10 +118,12 @@ class TransactionShard:
             # By the wall clock, as nothing else outlives a restart; from now on it may jump.
             open_ms = max(now_ms - self._ids[transactional_id].start_timestamp, 0)
             self._open_since_ms[transactional_id] = self._timers.monotonic_ms() - open_ms
-        for metadata in self._ids.values():
-            if metadata.state in PREPARED:
-                self._endings[metadata.transactional_id] = EndingTransaction(set(metadata.partitions))
-                self._send_in(0, metadata.transactional_id)
+            yield
+        prepared = yield from made_in_steps(self._ids.values(), lambda one: one if one.state in PREPARED else None)
+        for metadata in prepared:
+            self._endings[metadata.transactional_id] = EndingTransaction(set(metadata.partitions))
+            self._send_in(0, metadata.transactional_id)
+            yield
 
     def unloaded(self) -> None:
         """Whoever still writes markers is not listened to any more."""
@@ -187,7 +191,7 @@ class TransactionShard:
         metadata = self._ids.get(transactional_id)
         if metadata is None:
             metadata = TransactionMetadata(transactional_id, self._surroundings.take_producer_id())
-        if expected is not None and not _may_resume(metadata, expected):
+        if expected is not None and not metadata.may_be_resumed_by(expected):
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
         if metadata.state in PREPARED:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -412,12 +416,13 @@ class TransactionShard:
 
     # --------------------------------------------------------------------------------------------------------- timers
 
-    def abort_timed_out(self, now_ms: int) -> Result:
+    def abort_timed_out(self, now_ms: int) -> CoordinatorSteps:
         """Abort the transactions that have been open for too long, and look again later."""
         self._timers.schedule(_ABORT_TIMER, self._surroundings.settings.abort_interval_ms, self.abort_timed_out)
         records: list[TransactionRecord] = []
         answers: list[tuple[Waiter, Any]] = []
-        for metadata in self._timed_out():
+        for metadata in (yield from self._timed_out()):
+            yield
             try:
                 ended = self._begin_end(self._fenced(metadata, now_ms), now_ms, Answered())
             except KafkaError:
@@ -427,42 +432,32 @@ class TransactionShard:
             self._surroundings.counters.timeouts_count += 1
         return CoordinatorResult(records, None, answers, is_atomic=False)
 
-    def _timed_out(self) -> list[TransactionMetadata]:
+    def _timed_out(self) -> Generator[None, None, list[TransactionMetadata]]:
         clock_ms = self._timers.monotonic_ms()
-        found = ((self._ids[transactional_id], since_ms) for transactional_id, since_ms in self._open_since_ms.items())
-        return [
-            metadata
-            for metadata, since_ms in found
-            if metadata.timeout_ms != NO_TIMEOUT_MS and since_ms + metadata.timeout_ms < clock_ms
-        ]
 
-    def expire(self, now_ms: int) -> Result:
+        def found(open_since: tuple[str, int]) -> TransactionMetadata | None:
+            metadata = self._ids[open_since[0]]
+            is_over = metadata.timeout_ms != NO_TIMEOUT_MS and open_since[1] + metadata.timeout_ms < clock_ms
+            return metadata if is_over else None
+
+        return made_in_steps(self._open_since_ms.items(), found)
+
+    def expire(self, now_ms: int) -> CoordinatorSteps:
         """Forget the transactional ids that have not been used for long, and look again later."""
         settings = self._surroundings.settings
         self._timers.schedule(_EXPIRE_TIMER, settings.expiration_interval_ms, self.expire)
-        expired = [
-            TransactionRecord(metadata.transactional_id, None)
-            for metadata in self._ids.values()
-            if metadata.state in AT_REST and metadata.last_update_timestamp <= now_ms - settings.expiration_ms
-        ]
+
+        def tombstone(metadata: TransactionMetadata) -> TransactionRecord | None:
+            is_over = metadata.state in AT_REST and metadata.last_update_timestamp <= now_ms - settings.expiration_ms
+            return TransactionRecord(metadata.transactional_id, None) if is_over else None
+
+        expired = yield from made_in_steps(self._ids.values(), tombstone)
         self._surroundings.counters.expired_count += len(expired)
         return CoordinatorResult(expired, None, is_atomic=False)
 
 
 def _producer_of(metadata: TransactionMetadata) -> ProducerIdentity:
     return ProducerIdentity(metadata.producer_id, metadata.producer_epoch)
-
-
-def _may_resume(metadata: TransactionMetadata, expected: ProducerIdentity) -> bool:
-    """Return whether a producer is who it says, as far as its id goes; the epoch is judged later.
-
-    A new id takes whoever comes. After a change of producer ids the one before may ask again: the answer got lost.
-    """
-    return (
-        metadata.producer_epoch == NO_EPOCH
-        or expected.producer_id == metadata.producer_id
-        or (expected.producer_id == metadata.previous_producer_id and expected.producer_epoch >= EPOCH_EXHAUSTED)
-    )
 
 
 def _decide_v1(metadata: TransactionMetadata, request: EndRequest) -> EndDecision:

@@ -80,15 +80,17 @@ class ClassicGroups:
             group.take_assignment(value)
             self._context.counters.classic_rebalances += 1
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> Iterator[None]:
         """Give every member its session time to show up; have a group that is too large now rebalance."""
         size_max = self._context.broker.config.get_int(MAX_SIZE_KEY)
         for group in self.groups():
             for member in group.members.values():
                 self.rebalances.saw(group, member)
+                yield
             if len(group.members) > size_max:
                 # No record and no answer comes of this: nobody has joined, nobody waits.
                 self.rebalances.prepare(group, now_ms, Effects())
+            yield
 
     def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
         """Do nothing: the members watch the metadata themselves."""

@@ -16,7 +16,7 @@ from .member import MemberState
 from .settings import SESSION_TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Sequence
 
     from odradek.kernel.api import CoordinatorSteps
 
@@ -108,12 +108,12 @@ class Fencing:
 
     # ------------------------------------------------------------------------------------------------------- sessions
 
-    def loaded(self, groups: Iterable[ConsumerGroup]) -> None:
-        """Give every member its session time to show up, and its rebalance time to let go."""
-        for group in groups:
-            for member in group.members.values():
-                self.saw(group.group_id, member.member_id)
-                self.watch_revocation(group.group_id, member)
+    def loaded(self, group: ConsumerGroup) -> Generator[None, None, None]:
+        """Give every member of a group its session time to show up, and its rebalance time to let go."""
+        for member in group.members.values():
+            self.saw(group.group_id, member.member_id)
+            self.watch_revocation(group.group_id, member)
+            yield
 
     def expect_all(self, group: ConsumerGroup) -> Generator[None, None, None]:
         """Begin the sessions of members of the classic protocol whose group has changed its protocol."""

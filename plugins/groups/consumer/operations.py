@@ -151,12 +151,13 @@ class ConsumerGroups:
         applied.update(APPLIED)
         return {kind: self._replaying(apply) for kind, apply in applied.items()}
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> Iterator[None]:
         """Everything is replayed: sessions begin."""
         self._regexes.loaded()
-        self._fencing.loaded(self.groups())
         for group in self.groups():
+            yield from self._fencing.loaded(group)
             group.begin_to_time(now_ms, self._context.timers.monotonic_ms())
+            yield
 
     def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
         """Have the groups that read a topic look at it when their next member sends a heartbeat."""

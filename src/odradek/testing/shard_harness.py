@@ -169,7 +169,7 @@ class ShardHarness(Generic[Shard, Record]):
         self.computing_ms = 0
         self._refused: list[Waiter] = []
         self.shard = new_shard(self)
-        self.shard.loaded(now_ms)
+        _note_loaded(self.shard, now_ms)
 
     @classmethod
     def of(
@@ -296,7 +296,7 @@ class ShardHarness(Generic[Shard, Record]):
 
             assert before == after, "a shard loaded from its log is the one that wrote it"
         self.shard = shard
-        shard.loaded(self.now_ms)
+        _note_loaded(shard, self.now_ms)
         return failed
 
     # ----------------------------------------------------------------------------------------- what the shard calls
@@ -363,3 +363,9 @@ class ShardHarness(Generic[Shard, Record]):
 
 def _result_of(decided: Decided) -> CoordinatorResult[Any, Any]:
     return decided if isinstance(decided, CoordinatorResult) else run_at_once(decided)
+
+
+def _note_loaded(shard: CoordinatorShard[Any], now_ms: int) -> None:
+    steps = shard.loaded(now_ms)
+    if steps is not None:
+        run_at_once(steps)

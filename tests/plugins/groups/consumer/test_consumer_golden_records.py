@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.api import NO_PRODUCER
+from odradek.kernel.api import NO_PRODUCER, run_at_once
 from odradek.kernel.wire.messages.data_consumer_group_records import (
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMetadataValue,
@@ -38,7 +38,7 @@ def test_a_log_of_kafka_is_loaded() -> None:
     first_session_over = RECORDS.index((bytes.fromhex("000800016700026d31"), None))
     for offset, (key, value) in enumerate(RECORDS[:first_session_over]):
         shard.replay(decoded(key, value), offset, NO_PRODUCER)
-    shard.loaded(driven.harness.now_ms)
+    run_at_once(shard.loaded(driven.harness.now_ms))
     group = shard.context.groups["g"]
     assert isinstance(group, ConsumerGroup)
 
