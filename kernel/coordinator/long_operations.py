@@ -26,6 +26,17 @@ class LongOperations:
         self._busy.append(queue)
         self._wanted.set()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a shard has more to do."""
+        return bool(self._busy)
+
+    def go_on(self) -> None:
+        """Do one slice in the shard whose turn it is."""
+        queue = self._busy.popleft()
+        if queue.go_on():
+            self._busy.append(queue)
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Go on with what is long, until cancelled: it is left where it is then, and nothing of it is written."""
         task_status.started()
@@ -33,7 +44,5 @@ class LongOperations:
             await self._wanted.wait()
             while self._busy:
                 await take_turn()
-                queue = self._busy.popleft()
-                if queue.go_on():
-                    self._busy.append(queue)
+                self.go_on()
             self._wanted = trio.Event()

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         CoordinatorSteps,
         CoordinatorTimers,
         Message,
-        MetadataChange,
         ProducerIdentity,
         Waiter,
     )
@@ -209,10 +208,6 @@ class ShardPart(Protocol):
 
     def loaded(self, now_ms: int) -> Iterable[None]:
         """Everything is replayed: arm timers, a step at a time."""
-        ...
-
-    def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
-        """Follow a change of the metadata; see `Coordinator.metadata_changed`."""
         ...
 
 

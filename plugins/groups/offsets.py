@@ -24,14 +24,14 @@ from odradek.kernel.wire.messages.data_group_records import OffsetCommitKey, Off
 from .found_offsets import OffsetsView
 from .group import Effects
 from .offset_records import NO_EXPIRY
-from .records import GroupRecord
-from .walks import Walk
+from .records import GroupRecord, offset_tombstone
+from .walks import Walk, tombstones_in_steps
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
-    from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity
+    from odradek.kernel.api import CoordinatorResult, CoordinatorSteps, Message, MetadataChange, ProducerIdentity
 
     from .classic.operations import ClassicGroups
     from .found_offsets import FoundOffset
@@ -46,6 +46,7 @@ NO_RETENTION: Final = -1
 _GROUP_ID_NOT_FOUND_FROM: Final = 9
 """The version of OffsetCommit from which a client understands that there is no such group."""
 _MINUTE_MS: Final = 60_000
+OFFSETS_PER_STEP: Final = 20
 _TIME_MAX_MS: Final = (1 << 63) - 1
 
 
@@ -207,18 +208,22 @@ class Offsets:
         self._arm_expiry()
         return ()
 
-    def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
+    def metadata_changed(self, change: MetadataChange, now_ms: int) -> Generator[None, None, Effects]:
         """Remove the offsets of deleted topics, slice by slice."""
         self._deleted_meanwhile |= {topic.name for topic in change.deleted_topics}
-        return Effects() if self._deleted_topics else self._begin_deletion(now_ms)
+        return Effects() if self._deleted_topics else (yield from self._begin_deletion(now_ms))
 
-    def _begin_deletion(self, now_ms: int) -> Effects:
+    def _begin_deletion(self, now_ms: int) -> Generator[None, None, Effects]:
         self._deleted_topics, self._deleted_meanwhile = self._deleted_meanwhile, frozenset()
         if not self._deleted_topics:
             return Effects()
-        return self._deletion.begin({**self._committed, **self._producers}, now_ms)
+        return (yield from self._deletion.begin({**self._committed, **self._producers}, now_ms))
 
-    def _delete_topics_in(self, group_id: str, now_ms: int, effects: Effects) -> int:
+    def _go_on_deleting(self, now_ms: int) -> CoordinatorSteps:
+        effects = yield from self._begin_deletion(now_ms)
+        return effects.result(None, is_atomic=False)
+
+    def _delete_topics_in(self, group_id: str, now_ms: int, effects: Effects) -> Generator[None, None, int]:
         """Remove what a group committed in deleted topics, but not in a topic that came under the same name since."""
         found = {
             (topic, partition): offset.value.topic_id
@@ -226,18 +231,18 @@ class Offsets:
             for topic in self._deleted_topics & topics.keys()
             for partition, offset in topics[topic].items()
         }
-        for (topic, partition), topic_id in found.items():
+        for number, ((topic, partition), topic_id) in enumerate(found.items()):
+            if number % OFFSETS_PER_STEP == 0:
+                yield
             namesake = self._context.broker.cluster.topic(topic)
             if namesake is None or namesake.topic_id != topic_id:
-                effects.records.append(_tombstone(group_id, topic, partition))
+                effects.records.append(offset_tombstone(group_id, topic, partition))
         return len(found)
 
     def _deletion_done(self) -> None:
         self._deleted_topics = frozenset()
         if self._deleted_meanwhile:
-            self._context.timers.schedule(
-                DELETION_WALK, 0, lambda now_ms: self._begin_deletion(now_ms).result(None, is_atomic=False)
-            )
+            self._context.timers.schedule(DELETION_WALK, 0, self._go_on_deleting)
 
     def _stores_of(self, group_id: str) -> Iterator[OffsetsByTopic]:
         """Iterate over what a group has committed, and has in each open transaction."""
@@ -411,14 +416,14 @@ class Offsets:
             codes.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE)
             if not is_read:
                 effects.records += [
-                    _tombstone(group_id, topic, partition)
+                    offset_tombstone(group_id, topic, partition)
                     for partition in partitions
                     if self._get(group_id, topic, partition) or self._is_pending(group_id, topic, partition)
                 ]
         self._context.counters.offset_deletions += len(effects.records)
         return effects.result(codes)
 
-    def deletion_records(self, group_id: str) -> list[GroupRecord]:
+    def deletion_in_steps(self, group_id: str) -> Generator[None, None, list[GroupRecord]]:
         """Return the tombstones of all offsets of a group, pending ones among them."""
         keys = {
             (topic, partition): None
@@ -426,7 +431,7 @@ class Offsets:
             for topic, partitions in topics.items()
             for partition in partitions
         }
-        return [_tombstone(group_id, topic, partition) for topic, partition in keys]
+        return (yield from tombstones_in_steps(group_id, keys))
 
     # ----------------------------------------------------------------------------------------------------------- expiry
 
@@ -434,22 +439,25 @@ class Offsets:
         interval_ms = self._context.broker.config.get_int("offsets.retention.check.interval.ms")
         self._context.timers.schedule(EXPIRY_TIMER, interval_ms, self._expire)
 
-    def _expire(self, now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+    def _expire(self, now_ms: int) -> CoordinatorSteps:
         """Remove expired offsets, and groups that are empty and have none, slice by slice."""
-        return self._expiry.begin(self._context.groups, now_ms).result(None, is_atomic=False)
+        effects = yield from self._expiry.begin(self._context.groups, now_ms)
+        return effects.result(None, is_atomic=False)
 
-    def _expire_in(self, group_id: str, now_ms: int, effects: Effects) -> int:
+    def _expire_in(self, group_id: str, now_ms: int, effects: Effects) -> Generator[None, None, int]:
         group = self._context.groups.get(group_id)
         if group is None:
             return 0
-        expired, count = self._expired(group_id, group, now_ms)
-        effects.records += [_tombstone(group_id, topic, partition) for topic, partition in expired]
+        expired, count = yield from self._expired(group_id, group, now_ms)
+        effects.records += yield from tombstones_in_steps(group_id, expired)
         self._context.counters.offset_expirations += len(expired)
         if count == len(expired) and group.is_empty and not self._has_open_transaction(group_id):
             effects.records += group.deletion_records()
         return count
 
-    def _expired(self, group_id: str, group: Group, now_ms: int) -> tuple[list[tuple[str, int]], int]:
+    def _expired(
+        self, group_id: str, group: Group, now_ms: int
+    ) -> Generator[None, None, tuple[list[tuple[str, int]], int]]:
         """Return which offsets of a group have expired, and how many it has."""
         topics = self._committed.get(group_id, {})
         expires_from = group.offsets_expire_from()
@@ -462,17 +470,15 @@ class Offsets:
             count += len(partitions)
             if group.is_subscribed_to(topic):
                 continue
-            for partition, found in partitions.items():
+            for number, (partition, found) in enumerate(partitions.items()):
+                if number % OFFSETS_PER_STEP == 0:
+                    yield
                 value = found.value
                 own_ms = value.expire_timestamp
                 ends_ms = own_ms if own_ms != NO_EXPIRY else expires_from(value.commit_timestamp) + retention_ms
                 if now_ms >= ends_ms and not self._is_pending(group_id, topic, partition):
                     expired.append((topic, partition))
         return expired, count
-
-
-def _tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
-    return GroupRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
 
 
 def _remove(store: dict[str, OffsetsByTopic], key: OffsetCommitKey) -> None:

@@ -99,6 +99,11 @@ _VERSION_WITH_EXPIRY: Final = 1
 """The only version of `OffsetCommitValue` that has room for an expiry of its own."""
 
 
+def offset_tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
+    """Return the tombstone of a committed offset."""
+    return GroupRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
 def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
     """Return a record's key and value as Kafka 4.3 writes them."""
     key, value = record

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.kernel.api import (
         BrokerHandle,
         CoordinatorResult,
+        CoordinatorSteps,
         CoordinatorTimers,
         Message,
         MetadataChange,
@@ -127,8 +128,8 @@ class GroupShard:
 
     # ---------------------------------------------------------------------------------------------- groups of all types
 
-    def delete_groups(self, group_ids: Sequence[str]) -> CoordinatorResult[GroupRecord, list[ErrorCode]]:
-        """Delete groups without members, with their offsets; the response is by group."""
+    def delete_groups(self, group_ids: Sequence[str]) -> CoordinatorSteps:
+        """Delete groups without members, with their offsets; the response is a list of codes, by group."""
         effects, codes = Effects(), []
         for group_id in group_ids:
             try:
@@ -137,7 +138,7 @@ class GroupShard:
                 codes.append(error.code)
                 continue
             codes.append(ErrorCode.NONE)
-            effects.records += self.offsets.deletion_records(group_id)
+            effects.records += yield from self.offsets.deletion_in_steps(group_id)
             effects.records += self._existing(group_id).deletion_records()
         return effects.result(codes)
 
@@ -170,11 +171,8 @@ class GroupShard:
 
     # ----------------------------------------------------------------------------------------------------- the metadata
 
-    def metadata_changed(self, change: MetadataChange, now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+    def metadata_changed(self, change: MetadataChange, now_ms: int) -> CoordinatorSteps:
         """Follow a change of the metadata."""
-        merged = Effects()
-        for part in self._parts:
-            effects = part.metadata_changed(change, now_ms)
-            merged.records += effects.records
-            merged.answers += effects.answers
-        return merged.result(None, is_atomic=False)
+        self.consumer.metadata_changed(change)
+        effects = yield from self.offsets.metadata_changed(change, now_ms)
+        return effects.result(None, is_atomic=False)

@@ -27,7 +27,7 @@ from .states import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity, Waiter
+    from odradek.kernel.api import CoordinatorResult, Message, ProducerIdentity, Waiter
     from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest
     from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatRequest
     from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupRequest, MemberIdentity
@@ -91,10 +91,6 @@ class ClassicGroups:
                 # No record and no answer comes of this: nobody has joined, nobody waits.
                 self.rebalances.prepare(group, now_ms, Effects())
             yield
-
-    def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
-        """Do nothing: the members watch the metadata themselves."""
-        return Effects()
 
     # ----------------------------------------------------------------------------------------------------------- groups
 

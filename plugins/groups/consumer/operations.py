@@ -159,14 +159,13 @@ class ConsumerGroups:
             group.begin_to_time(now_ms, self._context.timers.monotonic_ms())
             yield
 
-    def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
+    def metadata_changed(self, change: MetadataChange) -> None:
         """Have the groups that read a topic look at it when their next member sends a heartbeat."""
         names = {topic.name for topic in change.deleted_topics} | change.created_topics | change.changed_topics
         if names:
             self._rebalancing.hashes.topics_changed(names)
         if change.created_topics:
             self._regexes.topics_created()
-        return Effects()
 
     # --------------------------------------------------------------------------------------------------------- records
 
