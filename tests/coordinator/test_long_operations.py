@@ -128,6 +128,28 @@ def test_its_records_are_one_batch_that_no_turn_in_between_cuts() -> None:
     assert world.replica().log.log_end_offset == 1 + RECORDS
 
 
+def test_a_turn_that_ends_in_the_middle_of_its_replay_appends_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_queue, "STEPS_PER_SLICE", RECORDS + 4)
+    world = opened()
+
+    def quick(shard: CounterShard, now_ms: int) -> CoordinatorSteps:
+        yield
+        return CoordinatorResult([Added("a", 1)] * RECORDS, "done")
+
+    world.add("b", 1)
+    world.submit(quick)
+
+    assert 0 < world.shard().counters["a"] < RECORDS
+
+    world.turn()
+
+    assert len(world.records()) == 1
+
+    finish(world)
+
+    assert len(world.records()) == 1 + RECORDS
+
+
 def test_what_was_decided_before_it_does_not_wait_for_its_end() -> None:
     world = opened()
     before = world.add("b", 1)
