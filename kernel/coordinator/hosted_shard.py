@@ -40,7 +40,7 @@ from .waiting_room import WaitingRoom
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from ..contracts.coordinator import Decided, CoordinatorSteps, TimerKey, Waiter
+    from ..contracts.coordinator import CoordinatorSteps, Decided, TimerKey, Waiter
     from ..contracts.transactions import TransactionMarker
     from ..partitions.replica import Replica
     from ..records.batch import BatchHeader
@@ -85,9 +85,7 @@ class HostedShard:
         self.started_ms = host.clock.monotonic_ms()
         self._host = host
         self._queue = ShardQueue(host.note_busy)
-        self.timers = ShardTimers(
-            host.wheel, host.clock.monotonic_ms, self._run_timer, host.compute, self._queue
-        )
+        self.timers = ShardTimers(host.wheel, host.clock.monotonic_ms, self._run_timer, host.compute, self._queue)
         self.shard: Any = host.coordinator.new_shard(self.partition, self.timers)
         check_made(self.shard, CoordinatorShard, f"a shard of {host.coordinator.topic}", host.coordinator)
         self._written_end = 0

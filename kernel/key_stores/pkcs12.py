@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .pkcs12_keys import StructureError, plain_keys
 from .values import A_KEY, PrivateKeyEntry, StoreError
 
 if TYPE_CHECKING:
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
 INSTALL: Final = "pip install cryptography"
+NEEDED: Final = "to read PKCS12 the package cryptography is needed"
+_CONVERT: Final = "convert it: `keytool -importkeystore`"
+_WRONG: Final = "the password of the store is wrong, or the store is damaged"
+_UNTOLD: Final = "which certificates are trusted cannot be told from those of the keys"
+_ALONE: Final = "make a store of them alone: `keytool -exportcert -rfc`, then `keytool -importcert` into a new one"
 _KEY_BAG: Final = bytes.fromhex("060b2a864886f70d010c0a0102")
 """What a protected private key begins with, 1.2.840.113549.1.12.10.1.2 as DER; it is not encrypted itself."""
 
@@ -27,19 +33,16 @@ def open_key(data: bytes, password: str, key_password: str | None) -> PrivateKey
 
     Args:
         data: The file.
-        password: Of the store, and of the key: keytool knows no other.
-        key_password: `ssl.key.password`; None where it is not set.
+        password: Of the store.
+        key_password: Of the key; None where it is the store's, as keytool has it.
 
     Raises:
         StoreError: A password is wrong, the file damaged, it holds no key, or cryptography is not installed.
     """
-    if key_password not in {None, password}:
-        raise StoreError(
-            "key.password",
-            "the private key of a PKCS12 store has the store's password, and ssl.key.password is another",
-            "leave ssl.key.password out",
-        )
-    found = _opened(data, password)
+    if key_password is None or key_password == password:
+        found = _opened(data, password)
+    else:
+        found = _opened_by_two(data, password, key_password)
     if found.key is None:
         raise StoreError("location", "there is no private key in it", A_KEY)
     if found.cert is None:
@@ -62,14 +65,15 @@ def anchors(data: bytes, password: str | None) -> list[bytes]:
     Raises:
         StoreError: The password is wrong, the file damaged, it holds several keys, or cryptography is not installed.
     """
-    found = _opened(data, password)
+    try:
+        found = _opened(data, password)
+    except StoreError as error:
+        if error.setting != "key.password":
+            raise
+        raise StoreError("location", f"{error.reason}: {_UNTOLD}", _ALONE) from None
     keys_count = data.count(_KEY_BAG)
     if keys_count > 1:
-        raise StoreError(
-            "location",
-            f"it holds {keys_count} private keys: which certificates are trusted cannot be told from those of the keys",
-            "make a store of them alone: `keytool -exportcert -rfc`, then `keytool -importcert` into a new one",
-        )
+        raise StoreError("location", f"it holds {keys_count} private keys: {_UNTOLD}", _ALONE)
     from cryptography.hazmat.primitives.serialization import Encoding
 
     trusted = [one.certificate for one in found.additional_certs]
@@ -83,23 +87,71 @@ def _opened(data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
     try:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError:
-        raise StoreError("location", "to read PKCS12 the package cryptography is needed", INSTALL) from None
+        raise StoreError("location", NEEDED, INSTALL) from None
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
         return load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
         if password is None:
-            reason = "the store cannot be opened without its password, or it is damaged"
-        else:
-            reason = "the password of the store is wrong, or the store is damaged"
-        raise StoreError("password", reason, "try it with `keytool -list`") from None
+            raise _unopened("the store cannot be opened without its password, or it is damaged") from None
+        if _KEY_BAG in data and _is_password(data, password):
+            raise StoreError(
+                "key.password", "its private key has a password of its own", "set ssl.key.password to it"
+            ) from None
+        raise _unopened(_WRONG) from None
     except UnsupportedAlgorithm as error:
+        raise _unreadable(error) from None
+
+
+def _opened_by_two(data: bytes, password: str, key_password: str) -> PKCS12KeyAndCertificates:
+    """Open a store whose keys have a password of their own; those that have another one are left out."""
+    if _KEY_BAG not in data:
+        return _opened(data, password)
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+    except ImportError:
+        raise StoreError("location", NEEDED, INSTALL) from None
+
+    def open_key(encrypted: bytes) -> bytes | None:
+        try:
+            key = serialization.load_der_private_key(encrypted, key_password.encode())
+        except (ValueError, TypeError):  # its password is another, or there is none
+            return None
+        no_encryption = serialization.NoEncryption()
+        return key.private_bytes(serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, no_encryption)
+
+    try:
+        plain, count = plain_keys(data, password, open_key)
+    except StructureError as error:
+        raise StoreError("location", f"its private key cannot be found: {error}", _CONVERT) from None
+    except UnsupportedAlgorithm as error:
+        raise _unreadable(error) from None
+    except ValueError:
+        raise _unopened(_WRONG) from None
+    if not count:
         raise StoreError(
-            "location",
-            f"it is encrypted in a way that cannot be read: {error}",
-            "convert it: `keytool -importkeystore`",
-        ) from None
+            "key.password", "the password of the private key is wrong", "leave it out where it is the store's"
+        )
+    return _opened(plain, password)
+
+
+def _is_password(data: bytes, password: str) -> bool:
+    """Return whether a store is known to have a password, so that what does not open has another one."""
+    try:
+        plain_keys(data, password, lambda _: None)
+    except ValueError:
+        return False
+    return True
+
+
+def _unreadable(error: Exception) -> StoreError:
+    return StoreError("location", f"it is encrypted in a way that cannot be read: {error}", _CONVERT)
+
+
+def _unopened(reason: str) -> StoreError:
+    return StoreError("password", reason, "try it with `keytool -list`")
 
 
 def _chain(own: Certificate, others: Sequence[Certificate]) -> tuple[list[Certificate], list[Certificate]]:

@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from cryptography.hazmat.primitives.serialization import load_der_private_key
 
 from odradek.kernel.key_stores import StoreFormat, open_key_store
 from odradek.testing.running_broker import running_broker
@@ -26,8 +27,10 @@ SERVER: Final = {
     "ssl.keystore.password": PASSWORD,
     "ssl.key.password": KEY_PASSWORD,
 }
+TWO_PASSWORDS: Final = SERVER | {"ssl.keystore.location": str(GOLDEN / "two-passwords.p12")}
 CLIENTS: Final = {
     "JKS": SERVER | TRUST,
+    "PKCS12 of two passwords": TWO_PASSWORDS | TRUST,
     "PKCS12 without its type": {"ssl.keystore.location": str(GOLDEN / "server.p12"), "ssl.keystore.password": PASSWORD}
     | {"ssl.truststore.location": str(GOLDEN / "trust.p12"), "ssl.truststore.password": PASSWORD},
 }
@@ -35,7 +38,8 @@ CLIENTS: Final = {
 
 @pytest.mark.parametrize("stores", CLIENTS)
 def test_kafka_s_client_and_our_broker_read_the_same_stores(stores: str, tmp_path: Path) -> None:
-    settings = {"listeners": "SSL://localhost:0", "ssl.client.auth": "required", **SERVER, **TRUST}
+    ours = TWO_PASSWORDS if "two" in stores else SERVER
+    settings = {"listeners": "SSL://localhost:0", "ssl.client.auth": "required", **ours, **TRUST}
     config = tmp_path / "client.properties"
     lines = {"security.protocol": "SSL", **CLIENTS[stores]}
     config.write_text("".join(f"{name}={value}\n" for name, value in lines.items()), encoding="utf-8")
@@ -69,3 +73,12 @@ def test_stores_that_this_machine_s_keytool_writes_are_read(kind: StoreFormat, a
     entry = open_key_store(data, StoreFormat.of(data, kind.value), "a password", None)
 
     assert f"(SHA-256): {fingerprints(entry.chain)[0]}" in listed
+
+    two = tmp_path / "two"
+    copy = (str(GOLDEN / "TwoPasswords.java"), str(path), "a password", "another", str(two))
+    subprocess.run(["java", *copy], check=True, capture_output=True)
+
+    again = open_key_store(two.read_bytes(), StoreFormat.PKCS12, "a password", "another")
+
+    assert list(again.chain) == list(entry.chain)
+    assert load_der_private_key(again.key, None).public_key() == load_der_private_key(entry.key, None).public_key()

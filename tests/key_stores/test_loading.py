@@ -19,6 +19,11 @@ from tests.key_stores.stores import GOLDEN, KEY_PASSWORD, PASSWORD
 
 NOWHERE = "/nowhere/store"
 JKS = {"keystore_location": str(GOLDEN / "server.jks"), "keystore_password": PASSWORD, "key_password": KEY_PASSWORD}
+TWO_PASSWORDS = {
+    "keystore_location": str(GOLDEN / "two-passwords.p12"),
+    "keystore_password": PASSWORD,
+    "key_password": KEY_PASSWORD,
+}
 PKCS12 = {"keystore_location": str(GOLDEN / "server.p12"), "keystore_password": PASSWORD}
 TRUST = {"truststore_location": str(GOLDEN / "trust.jks"), "truststore_password": PASSWORD}
 PEM = str(GOLDEN / "authority.pem")
@@ -28,7 +33,9 @@ def context() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
 
-@pytest.mark.parametrize("given", [JKS, PKCS12, JKS | {"keystore_type": "JKS"}, JKS | {"keystore_type": "pkcs12"}])
+@pytest.mark.parametrize(
+    "given", [JKS, PKCS12, TWO_PASSWORDS, JKS | {"keystore_type": "JKS"}, JKS | {"keystore_type": "pkcs12"}]
+)
 def test_a_key_is_loaded_from_a_store(given: dict[str, str]) -> None:
     assert load_key(context(), TlsClientSettings(**given))  # type: ignore[arg-type]
 
@@ -77,6 +84,11 @@ def test_settings_that_name_nothing_load_nothing() -> None:
         ({"keystore_location": NOWHERE, "keystore_password": "x"}, "ssl.keystore.location", f"{NOWHERE}: No such file"),
         (JKS | {"keystore_password": "x"}, "ssl.keystore.password", "server.jks: the password of the store is wrong"),
         (JKS | {"key_password": None}, "ssl.key.password", "server.jks: the password of the private key 'server'"),
+        (
+            TWO_PASSWORDS | {"key_password": None},
+            "ssl.key.password",
+            "two-passwords.p12: its private key has",
+        ),
         (PKCS12 | {"keystore_type": "PEM"}, "ssl.keystore.type", "server.p12: it is PKCS12"),
         (JKS | {"keystore_type": "PKCS11"}, "ssl.keystore.type", "stores of type PKCS11 are not read"),
         ({"keystore_location": str(GOLDEN)}, "ssl.keystore.location", "Is a directory"),

@@ -22,6 +22,8 @@ KEY_STORES = [
     ("crowded.p12", "server.p12", None),
     ("two-keys.jks", "server.jks", KEY_PASSWORD),
     ("two-keys.p12", "server.p12", None),
+    ("two-passwords.p12", "two-passwords.p12", KEY_PASSWORD),
+    ("two-passwords-of-java-8.p12", "two-passwords.p12", KEY_PASSWORD),
 ]
 TRUST_STORES = [
     ("trust.jks", PASSWORD),
@@ -95,7 +97,14 @@ REFUSED_KEYS = [
     ("two-keys.jks", PASSWORD, "wrong", "key.password", "the password of the private key 'server' is wrong"),
     ("trust.jks", PASSWORD, None, "location", "there is no private key in it"),
     ("server.p12", "wrong", None, "password", "the password of the store is wrong"),
-    ("server.p12", PASSWORD, "wrong", "key.password", "ssl.key.password is another"),
+    ("server.p12", PASSWORD, "wrong", "key.password", "the password of the private key is wrong"),
+    ("server-of-java-8.p12", PASSWORD, "wrong", "key.password", "the password of the private key is wrong"),
+    ("two-passwords.p12", PASSWORD, "wrong", "key.password", "the password of the private key is wrong"),
+    ("two-passwords.p12", PASSWORD, None, "key.password", "its private key has a password of its own"),
+    ("two-passwords.p12", PASSWORD, PASSWORD, "key.password", "its private key has a password of its own"),
+    ("two-passwords.p12", "wrong", KEY_PASSWORD, "password", "the password of the store is wrong"),
+    ("two-passwords.p12", "wrong", None, "password", "the password of the store is wrong"),
+    ("trust.p12", PASSWORD, KEY_PASSWORD, "location", "there is no private key in it"),
     ("trust.p12", PASSWORD, None, "location", "there is no private key in it"),
 ]
 
@@ -118,6 +127,7 @@ REFUSED_TRUST = [
     ("trust.p12", "wrong", "password", "the password of the store is wrong"),
     ("trust.p12", None, "password", "cannot be opened without its password"),
     ("two-keys.p12", PASSWORD, "location", "it holds 2 private keys"),
+    ("two-passwords.p12", PASSWORD, "location", "its private key has a password of its own: which"),
     ("empty.jks", PASSWORD, "location", "there is no certificate in it"),
 ]
 
@@ -156,6 +166,23 @@ def test_a_pkcs12_store_with_a_byte_changed_is_refused_or_the_same(data: st.Data
         [],
         open_trust_store(whole, found(whole), PASSWORD),
     )
+
+
+@given(st.data())
+@settings(max_examples=30)
+def test_a_store_of_two_passwords_with_a_byte_changed_is_refused_or_its_key_the_same(
+    data: st.DataObject,
+) -> None:
+    whole = golden("two-passwords.p12")
+    position = data.draw(st.integers(0, len(whole) - 1))
+    damaged = whole[:position] + bytes([whole[position] ^ data.draw(st.integers(1, 255))]) + whole[position + 1 :]
+    expected = open_key_store(whole, StoreFormat.PKCS12, PASSWORD, KEY_PASSWORD).key
+    try:
+        key = open_key_store(damaged, StoreFormat.PKCS12, PASSWORD, KEY_PASSWORD).key
+    except StoreError:
+        key = expected
+
+    assert key == expected
 
 
 @given(st.data())
@@ -252,7 +279,7 @@ def test_a_key_is_never_printed() -> None:
 
 
 def test_every_store_that_is_kept_is_used() -> None:
-    names = {path.name for path in GOLDEN.iterdir()} - {"ORIGIN.md", "stores.txt"}
+    names = {path.name for path in GOLDEN.iterdir()} - {"ORIGIN.md", "stores.txt", "TwoPasswords.java"}
     rows = [("own-authority.p12",), *KEY_STORES, *TRUST_STORES, *REFUSED_KEYS, *REFUSED_TRUST, *FORMATS, *STRANGE]
 
     assert names == {row[0] for row in rows}

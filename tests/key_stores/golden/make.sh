@@ -40,6 +40,10 @@ keytool -importcert -keystore crowded.p12 $store -alias another -file another.cr
 cp server.p12 own-authority.p12
 keytool -importcert -keystore own-authority.p12 $store -alias authority -file authority.pem
 
+# Two passwords, of the store and of its key: keytool writes none of these, Java's KeyStore does.
+java TwoPasswords.java server.p12 changeit open-sesame two-passwords.p12
+java -Dkeystore.pkcs12.legacy TwoPasswords.java server.p12 changeit open-sesame two-passwords-of-java-8.p12
+
 keytool -importcert -keystore trust.jks -storetype JKS $store -alias authority -file authority.pem
 keytool -importcert -keystore trust.p12 -storetype PKCS12 $store -alias authority -file authority.pem
 keytool -J-Dkeystore.pkcs12.legacy -importcert -keystore trust-of-java-8.p12 -storetype PKCS12 $store \
@@ -55,7 +59,8 @@ LC_ALL=C.UTF-8 keytool -importcert -keystore trust-beyond-ascii.jks -storetype J
     -alias authority -file authority.pem
 
 # What keytool says is in them: the fingerprints that the tests look for.
-for one in server.jks server.p12 server-of-java-8.p12 trust.jks trust.p12 two-keys.jks crowded.p12; do
+for one in server.jks server.p12 server-of-java-8.p12 trust.jks trust.p12 two-keys.jks crowded.p12 \
+    two-passwords.p12; do
     echo "== $one"
     keytool -list -v -keystore "$one" -storepass changeit 2>/dev/null | grep -E "Entry type|SHA256: "
 done > stores.txt
