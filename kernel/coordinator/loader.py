@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 SLICE_RECORDS: Final = 64
 """Records replayed before other tasks get their turn: well below a millisecond."""
-RECORD_BYTES: Final = 2_048
+RECORD_BYTES: Final = 512
 """A record of more bytes counts as several: that of a group with a thousand members takes milliseconds."""
 INLINE_BYTES: Final = 1 << 16
 """So much is read without a thread when it lies in the page cache."""
