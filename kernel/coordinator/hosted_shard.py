@@ -266,7 +266,7 @@ class HostedShard:
     ) -> KafkaError | None:
         """Let a result take effect; return why its records were refused, None when they were not."""
         # Out of the lists first: whatever fails below tells everybody in them that there is no coordinator.
-        answers = self._room.taken(result.answers)
+        answers = self._room.taken(result.answers) if result.answers else ()
         error = run_at_once(self._write(result, producer, now_ms)) if result.records else None
         may_park = error is None and self.is_active
         self._give(self._room.concluded(result.response, waiter, answers, error, may_park=may_park))

@@ -71,7 +71,7 @@ class WaitingRoom:
             may_park: Whether whoever is to wait can be answered later; otherwise it is told the error, and gone.
         """
         settlements: list[Settlement] = []
-        if waiter is not None and not any(waiter is each for each, _ in answers):
+        if waiter is not None and not (answers and any(waiter is each for each, _ in answers)):
             if response is PARKED and may_park:
                 self.park(waiter)
             elif response is PARKED:
@@ -79,7 +79,8 @@ class WaitingRoom:
                 self.note_gone(waiter)
             else:
                 settlements.append(Settlement(waiter, response, error))
-        settlements += [Settlement(each, told, error) for each, told in answers]
+        if answers:
+            settlements += [Settlement(each, told, error) for each, told in answers]
         return settlements
 
     def send_away(self) -> list[Waiter]:
