@@ -10,6 +10,7 @@
 | | `python -m benchmarks.scale --beside` puts it beside Apache Kafka's, where the peers are |
 | `cluster` | three brokers: start, idle, time to the next record after a kill and in a drain; what two brokers take |
 | `stalls` | how long another client waits while a request for thousands of partitions is answered |
+| `long_operations` | how long a coordinator works in one go, as when a large group changes its protocol |
 | `simulation` | what a simulated broker costs: an idle hour, requests a second |
 | `wide_fetch` | a consumer of a thousand partitions, one of which gets a record |
 | `groups`, `transactions` | joins, rebalances, commits, heartbeats; transactions; each beside Apache Kafka, in turns |
@@ -52,6 +53,7 @@ COMMANDS = {
     "scale": [sys.executable, "-m", "benchmarks.scale"],
     "cluster": [sys.executable, "-m", "benchmarks.cluster", "--beside"],
     "stalls": [sys.executable, "-m", "benchmarks.stalls"],
+    "long_operations": [sys.executable, "-m", "benchmarks.long_operations"],
     "simulation": [sys.executable, "-m", "benchmarks.simulation"],
     "wide_fetch": [sys.executable, "-m", "benchmarks.wide_fetch"],
     "groups": [sys.executable, "-m", "benchmarks.groups"],
