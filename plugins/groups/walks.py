@@ -23,9 +23,7 @@ SLICE_STEPS: Final = 64
 """All shards of a broker may walk at once: some 50 of these have to be short together."""
 
 
-def tombstones_in_steps(
-    group_id: str, keys: Iterable[tuple[str, int]]
-) -> Generator[None, None, list[GroupRecord]]:
+def tombstones_in_steps(group_id: str, keys: Iterable[tuple[str, int]]) -> Generator[None, None, list[GroupRecord]]:
     """Return the tombstones of committed offsets, by topic and partition, one a step."""
     made = []
     for topic, partition in keys:

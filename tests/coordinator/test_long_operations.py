@@ -274,7 +274,9 @@ def test_records_that_need_not_be_whole_fill_several_batches() -> None:
     assert len(world.records()) == RECORDS
 
 
-def test_a_replay_that_fails_loads_the_shard_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_that_fails_loads_the_shard_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     world = opened()
     world.add("a", 5)
     world.turn()
@@ -283,6 +285,7 @@ def test_a_replay_that_fails_loads_the_shard_again(monkeypatch: pytest.MonkeyPat
     finish(world)
 
     assert waiter.error_code == behind.error_code == ErrorCode.NOT_COORDINATOR
+    assert "cannot be answered" not in caplog.text  # nobody is told twice
     assert len(world.records()) == 1
 
     world.advance(200)

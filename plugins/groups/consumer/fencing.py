@@ -53,7 +53,7 @@ class Fencing:
     # ---------------------------------------------------------------------------------------------------- memberships
 
     def without(self, group: ConsumerGroup, members: Sequence[Member], response: object, now_ms: int) -> Decided:
-        """Return what is decided when members go: the group begins a new epoch or, if it now may, becomes a classic one.
+        """Return what is decided when members go: a new epoch begins or, if it may, the group becomes a classic one.
 
         Args:
             group: Their group.

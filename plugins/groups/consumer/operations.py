@@ -85,9 +85,7 @@ class ConsumerGroups:
 
     # ------------------------------------------------------------------------------------------- the consumer protocol
 
-    def consumer_heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
-    ) -> Decided:
+    def consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Decided:
         """Answer ConsumerGroupHeartbeat; see `Heartbeats.answer`."""
         return self._heartbeats.answer(request, caller, now_ms)
 
