@@ -125,6 +125,9 @@ class ClusterMember:
     """Takes no changes: the controller is another node."""
     figures: Final = None
 
+    def quorum_figures(self) -> None:
+        """See `MetadataKeeping.quorum_figures`: it is no controller."""
+
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """See `MetadataKeeping.services`: there are none."""
         return iter(())

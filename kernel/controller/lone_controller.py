@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..metadata.quorum_figures import QuorumFigures
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
     from uuid import UUID
@@ -72,6 +74,13 @@ class LoneController:
     def broker_epoch(self) -> int:
         """See `MetadataKeeping.broker_epoch`."""
         return self._metadata.broker_epoch
+
+    def quorum_figures(self) -> QuorumFigures | None:
+        """See `MetadataKeeping.quorum_figures`; a broker alone has no quorum to speak of."""
+        if self._serving is None:
+            return None
+        feed = self._serving.feed
+        return QuorumFigures(feed.leader_id, feed.leader_epoch, "leader", feed.end_offset, self._metadata.end_offset, 1)
 
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
         """See `ControllerCalls.ask`."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..metadata.image import MetadataImage
     from ..metadata.image_listeners import MetadataListener
     from ..metadata.partition_counts import PartitionCounts
+    from ..metadata.quorum_figures import QuorumFigures
     from ..purgatory.histogram import Histogram
     from ..wire.message import Message
     from .brokers import Registration
@@ -113,6 +114,10 @@ class MetadataKeeping(Protocol):
     @property
     def is_live_once_registered(self) -> bool:
         """Whether this node's broker may lead, and clients are told of it, without `go_live`."""
+        ...
+
+    def quorum_figures(self) -> QuorumFigures | None:
+        """Return how this node stands in the metadata quorum; None for one that is none of its controllers."""
         ...
 
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..metadata.image import MetadataImage
     from ..metadata.partition_counts import PartitionCounts
+    from ..metadata.quorum_figures import QuorumFigures
     from ..purgatory.histogram import Histogram
     from ..replication.replication import Replication
 
@@ -26,6 +27,7 @@ _REPLICAS: Final = "kafka_server_replicamanager_"
 _FETCHERS: Final = "kafka_server_replicafetchermanager_"
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 _TIMES: Final = "kafka_controller_"
+_RAFT: Final = "kafka_server_raftmetrics_"
 
 
 class Follower(Protocol):
@@ -69,6 +71,10 @@ class Keeping(Follower, Protocol):
         """What is counted of the controller, where there is one here, active or not."""
         ...
 
+    def quorum_figures(self) -> QuorumFigures | None:
+        """Return how this node stands in the metadata quorum; None for one that is none of its controllers."""
+        ...
+
 
 class Calls(Protocol):
     """Knows how the node has the metadata, once it has read it."""
@@ -90,7 +96,7 @@ def cluster_metrics(calls: Calls, replication: Replication | None) -> Iterator[t
         calls: Where the controller is, or who follows it.
         replication: What follows the leaders of other brokers, where there are any.
     """
-    for metric in (*_replica_metrics(calls, replication), *_controller_metrics(calls)):
+    for metric in (*_replica_metrics(calls, replication), *_controller_metrics(calls), *_quorum_metrics(calls)):
         yield "cluster", metric
 
 
@@ -186,6 +192,53 @@ def _controller_metrics(calls: Calls) -> Iterator[Metric]:
     )
     for name, text, of in times:
         yield from _timed(_TIMES + name, text, calls, of)
+
+
+def _quorum_of(calls: Calls) -> QuorumFigures | None:
+    return None if calls.keeping is None else calls.keeping.quorum_figures()
+
+
+def _quorum_metrics(calls: Calls) -> Iterator[Metric]:
+    rows: tuple[tuple[str, str, Callable[[QuorumFigures], float]], ...] = (
+        (
+            "current_leader",
+            "The node that leads the metadata quorum, -1 when unknown.",
+            lambda figures: figures.leader_id,
+        ),
+        ("current_epoch", "The epoch of the metadata quorum.", lambda figures: figures.leader_epoch),
+        ("high_watermark", "Where the committed metadata ends, as known here.", lambda figures: figures.high_watermark),
+        ("log_end_offset", "Where the metadata log ends here.", lambda figures: figures.log_end_offset),
+        ("number_of_voters", "Controllers that elect the leader.", lambda figures: figures.voters_count),
+        (
+            "election_latency_avg",
+            "Milliseconds that elections took in which this node stood, on average.",
+            lambda figures: figures.election_ms_mean,
+        ),
+        ("election_latency_max", "The longest of them.", lambda figures: figures.election_ms_max),
+        (
+            "commit_latency_avg",
+            "Milliseconds until what this leader appended was committed, on average.",
+            lambda figures: figures.commit_ms_mean,
+        ),
+        ("commit_latency_max", "The longest of them.", lambda figures: figures.commit_ms_max),
+    )
+    for name, text, read in rows:
+        yield Metric(_RAFT + name, text, "gauge", _of_quorum(calls, read))
+
+    def state() -> Mapping[tuple[str, ...], float]:
+        figures = _quorum_of(calls)
+        return {} if figures is None else {(figures.state,): 1}
+
+    text = "What this node is in the metadata quorum: 1 beside the state that it has."
+    yield Metric(f"{_RAFT}current_state", text, "gauge", state, ("current_state",))
+
+
+def _of_quorum(calls: Calls, read: Callable[[QuorumFigures], float]) -> Callable[[], Mapping[tuple[str, ...], float]]:
+    def value() -> float | None:
+        figures = _quorum_of(calls)
+        return None if figures is None else read(figures)
+
+    return _unlabelled(value)
 
 
 def _timed(name: str, text: str, calls: Calls, of: Callable[[ControllerHere], Histogram]) -> Iterator[Metric]:

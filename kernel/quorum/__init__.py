@@ -11,6 +11,7 @@ log is `controller/local_log.py`.
 | `quorum_log` | Shell: the replica: what leads, what follows, what both and requests ask of it |
 | `quorum_view` | Shell: the replica and what is committed of it, as who asks the controller's listener sees it |
 | `registration` | Shell: a controller has the active one know where it listens, and what it supports |
+| `quorum_times` | Pure core: how long elections and commits took |
 | `log_epochs` | Shell: where epochs end in a log that begins behind a snapshot; who went another way |
 | `committed_images` | Shell: the image of what is committed, whoever leads; snapshots of it |
 | `terms` | Shell: the controller, in those terms in which this node leads |

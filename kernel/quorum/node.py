@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from ..contracts.election import Role
 from ..errors import ErrorCode, KafkaError
 from ..metadata.controller_calls import OF_QUORUM
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
+from ..metadata.quorum_figures import QuorumFigures
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -127,6 +129,27 @@ class QuorumNode:
             if error.code is not ErrorCode.NOT_CONTROLLER or self._member is None:
                 raise
         return await self._member.ask(request, timeout_ms)
+
+    def quorum_figures(self) -> QuorumFigures:
+        """See `MetadataKeeping.quorum_figures`."""
+        replica, times = self.replica, self.replica.times
+        state = replica.role.value
+        if replica.role is Role.FOLLOWER and not self.feed.is_voter(replica.node_id, replica.directory_id):
+            state = "observer"
+        elif replica.role is Role.FOLLOWER and replica.leader_id < 0:
+            state = "unattached"
+        return QuorumFigures(
+            replica.leader_id,
+            self.feed.leader_epoch,
+            state,
+            replica.high_watermark,
+            replica.end_offset,
+            len(self.feed.listeners),
+            times.elections.mean,
+            times.elections.max,
+            times.commits.mean,
+            times.commits.max,
+        )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take part in the quorum, and be heard of as a broker once registered, until cancelled.

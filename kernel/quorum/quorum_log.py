@@ -31,6 +31,7 @@ from ..records.batch import assign_offset_and_epoch, is_crc_valid, iterate_batch
 from ..records.builder import BatchBuilder
 from ..records.control import KRaftVoters, read_control_records
 from ..replication.election_service import ElectionService
+from .quorum_times import QuorumTimes
 
 if TYPE_CHECKING:
     import uuid
@@ -67,6 +68,7 @@ class QuorumLog:
         epoch_start: Where the first record of this leader's epoch stands, None while it does not lead.
         epochs: The leader epochs of the log, and what stands before it.
         service: What runs the election.
+        times: How long elections and commits took.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class QuorumLog:
         self.epoch_start: int | None = None
         self.epochs = epochs
         self._log, self._election, self._voters = log, election, voters
+        self.times = QuorumTimes()
         self._clock = machine.clock
         self._worker = Workers(machine.threads, 1)
         self._moved: trio.Event | None = None
@@ -199,6 +202,7 @@ class QuorumLog:
     def take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
         """See `ElectedReplica.take_role`."""
         is_new = (role, leader_epoch) != (self.role, self.leader_epoch)
+        self.times.take_role(role, leader_id, self._clock.monotonic_ms())
         self.role, self.leader_id, self.leader_epoch = role, leader_id, leader_epoch
         if role is not Role.LEADER:
             self.epoch_start = None
@@ -272,14 +276,15 @@ class QuorumLog:
             KafkaError: NOT_CONTROLLER: the lead was lost; whether it is committed only the next leader knows.
             StorageError: The log is offline.
         """
-        leader_epoch, end_offset = self.leader_epoch, self.end_offset
+        leader_epoch, end_offset, began_ms = self.leader_epoch, self.end_offset, self._clock.monotonic_ms()
         self._check_leads(leader_epoch)
         await self._flush()
         while True:
             self._check_leads(leader_epoch)
             if self.high_watermark >= end_offset:
-                return
+                break
             await self.wait_changed()
+        self.times.commits.record(self._clock.monotonic_ms() - began_ms)
 
     async def _flush(self) -> None:
         if self.flushed_offset < self.end_offset:

@@ -226,9 +226,10 @@ class QuorumFeed:
 
     def readable_end(self, replica_id: int, directory_id: UUID) -> int:
         """Return up to where a replica may read; see `MetadataFeedView.readable_end`."""
-        return self._log.end_offset if self._is_voter(replica_id, directory_id) else self._log.high_watermark
+        return self._log.end_offset if self.is_voter(replica_id, directory_id) else self._log.high_watermark
 
-    def _is_voter(self, replica_id: int, directory_id: UUID) -> bool:
+    def is_voter(self, replica_id: int, directory_id: UUID) -> bool:
+        """Return whether a replica has a vote."""
         voters = self._log.voters
         if voters is None:
             return replica_id in self._static

@@ -10,9 +10,11 @@ from uuid import UUID
 from odradek.kernel.dispatch.cluster_metrics import Calls, ControllerHere, cluster_metrics
 from odradek.kernel.metadata.image import BrokerImage, MetadataImage
 from odradek.kernel.metadata.partition_counts import PartitionCounts
+from odradek.kernel.metadata.quorum_figures import QuorumFigures
 from odradek.kernel.plugin_system.offers import joined_metrics
 from odradek.kernel.purgatory.histogram import Histogram
 
+RAFT = "kafka_server_raftmetrics_"
 REPLICAS = "kafka_server_replicamanager_"
 CONTROLLER = "kafka_controller_kafkacontroller_"
 ELECTIONS = "kafka_controller_controllerstats_leaderelectionrateandtimems"
@@ -46,9 +48,16 @@ def controller(*, is_active: bool = True) -> ControllerHere:
     return cast("ControllerHere", here)
 
 
-def values(log: ControllerHere | None = None, member: Any = None, replication: Any = None) -> dict[str, Any]:
+def values(
+    log: ControllerHere | None = None,
+    member: Any = None,
+    replication: Any = None,
+    quorum: QuorumFigures | None = None,
+) -> dict[str, Any]:
     counted = member or log
-    keeping = SimpleNamespace(figures=log, partition_counts=counted.partition_counts) if counted is not None else None
+    keeping = None
+    if counted is not None:
+        keeping = SimpleNamespace(figures=log, partition_counts=counted.partition_counts, quorum_figures=lambda: quorum)
     calls = cast("Calls", SimpleNamespace(keeping=keeping))
     return {metric.name: dict(metric.read()) for metric in joined_metrics(cluster_metrics(calls, replication))}
 
@@ -87,6 +96,24 @@ def test_the_controller_tells_of_the_cluster() -> None:
 
 def test_a_controller_that_takes_no_changes_does_not_count() -> None:
     assert values(controller(is_active=False))[f"{CONTROLLER}activecontrollercount"] == {(): 0}
+
+
+def test_a_controller_tells_how_it_stands_in_the_quorum() -> None:
+    figures = QuorumFigures(2, 7, "follower", 90, 100, 3, 12.5, 20.0, 1.5, 4.0)
+    found = values(member=SimpleNamespace(partition_counts=counts()), quorum=figures)
+
+    assert {name.removeprefix(RAFT): of for name, of in found.items() if name.startswith(RAFT)} == {
+        "current_leader": {(): 2},
+        "current_epoch": {(): 7},
+        "current_state": {("follower",): 1},
+        "high_watermark": {(): 90},
+        "log_end_offset": {(): 100},
+        "number_of_voters": {(): 3},
+        "election_latency_avg": {(): 12.5},
+        "election_latency_max": {(): 20.0},
+        "commit_latency_avg": {(): 1.5},
+        "commit_latency_max": {(): 4.0},
+    }
 
 
 def test_before_the_metadata_is_read_nothing_is_told_and_a_broker_alone_follows_nobody() -> None:
