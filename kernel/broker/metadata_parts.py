@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..config.roles import parse_roles
@@ -15,6 +16,7 @@ from ..metadata.config_warnings import ConfigWarnings
 from ..metadata.controller_calls import directories_request
 from ..types import METADATA_TOPIC, ZERO_ID, TopicIdPartition
 from .metadata_follower import MetadataFollower
+from .supervision import supervise
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -215,6 +217,7 @@ class MetadataParts:
                 rules=self.rules,
                 has_static_voters=self.has_static_voters,
                 failed_directories=self._logs.directory_reports.failed,
+                supervise=lambda name, run: partial(supervise, name, run, self._machine.clock),
             )
         )
         self._keep(node)

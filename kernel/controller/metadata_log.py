@@ -95,7 +95,7 @@ class _Submission(Generic[R]):
         self.error: Exception | None = None
 
 
-class CommittedImages(Protocol):
+class TermImages(Protocol):
     """Who has the image of what is committed, in every term of a quorum and between them."""
 
     @property
@@ -143,7 +143,7 @@ class MetadataLog:
         cluster_id: str,
         worker: Workers,
         snapshots: SnapshotSettings,
-        images: CommittedImages | None = None,
+        images: TermImages | None = None,
         partition_counts: PartitionCounts | None = None,
     ) -> None:
         """Make the metadata log over its partition; reads nothing yet.

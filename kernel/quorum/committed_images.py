@@ -332,7 +332,7 @@ class CommittedImages:
             self._tell_waiters()
 
     async def adopt(self, delta: MetadataDelta, image: MetadataImage, size_bytes: int) -> None:
-        """See `controller.metadata_log.CommittedImages.adopt`.
+        """See `controller.metadata_log.TermImages.adopt`.
 
         Raises:
             StorageError: `metadata.version` was lowered, and the snapshot that this needs cannot be written.

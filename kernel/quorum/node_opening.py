@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ..machine.files import Files
     from ..machine.machine import Machine
     from .quorum_log import QuorumLog
+    from .terms import Supervise
 
 
 @frozen(kw_only=True)
@@ -60,6 +61,7 @@ class NodeParts:
         rules: The controller's collaborators.
         has_static_voters: Whether `controller.quorum.voters` says who votes, and the log does not (kraft.version 0).
         failed_directories: Returns the ids of this node's log directories that failed.
+        supervise: Has what serves a controller start again when it crashes.
     """
 
     config: BrokerConfig
@@ -70,6 +72,7 @@ class NodeParts:
     rules: ControllerRules
     has_static_voters: bool
     failed_directories: Callable[[], Sequence[UUID]]
+    supervise: Supervise
 
 
 def open_node(parts: NodeParts) -> QuorumNode:
@@ -115,7 +118,7 @@ def open_node(parts: NodeParts) -> QuorumNode:
         cluster_id=cluster_id,
         features={} if founding is None else founding.features,
         worker=worker,
-        failed_directories=parts.failed_directories,
+        supervise=parts.supervise,
     )
     return _around(parts, replica, images, terms, cluster_id)
 

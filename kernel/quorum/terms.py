@@ -30,9 +30,8 @@ from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
 from ..purgatory.histogram import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
     from pathlib import Path
-    from uuid import UUID
 
     from ..controller.local_log import LoggedRecord
     from ..controller.rules import ControllerRules
@@ -176,8 +175,7 @@ class ControllerTerms:
         cluster_id: str,
         features: Mapping[str, int],
         worker: Workers,
-        failed_directories: Callable[[], Collection[UUID]] = tuple,
-        supervise: Supervise = lambda _name, run: run,
+        supervise: Supervise,
     ) -> None:
         """Make the terms of a node that leads nothing yet.
 
@@ -189,13 +187,12 @@ class ControllerTerms:
             cluster_id: The cluster's, with which an empty log begins; empty makes a new one.
             features: What is finalized then at other levels than those of a new log, by name.
             worker: The thread of the metadata log.
-            failed_directories: Returns the ids of this node's log directories that failed.
             supervise: Has a service start again when it crashes.
         """
         self._replica, self._images = replica, images
         self._rules, self._machine = rules, machine
         self._cluster_id, self._features, self._worker = cluster_id, features, worker
-        self._failed_directories, self._supervise = failed_directories, supervise
+        self._supervise = supervise
         self._changed = trio.Event()
         self._is_leaving = False
         self.active: MetadataLog | None = None
@@ -307,7 +304,7 @@ class ControllerTerms:
             partition_counts=self.partition_counts,
         )
         metadata.queue_ms, metadata.election_ms = self.queue_ms, self.election_ms
-        serving = ControllerServing(metadata, rules, self._machine, self._failed_directories)
+        serving = ControllerServing(metadata, rules, self._machine, tuple)  # brokers tell what failed themselves
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._end_when_lost, leader_epoch, metadata, nursery.cancel_scope)

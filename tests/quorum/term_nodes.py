@@ -22,7 +22,7 @@ from tests.machines import machine_with
 from .fake_replica import FakeReplica
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from odradek.kernel.controller.brokers import Registration
@@ -55,6 +55,7 @@ class Node:
         **settings: str,
     ) -> None:
         self.replica = replica or FakeReplica(directory)
+        self.services: list[str] = []
         machine = machine_with(network=cast("Any", DarkNetwork()))
         self.rules = make_rules(seed, **settings)
         loaded = None if directory is None else SnapshotStore(directory=directory, files=OsFiles()).load_newest()[0]
@@ -76,7 +77,12 @@ class Node:
             cluster_id=CLUSTER_ID,
             features={},
             worker=worker,
+            supervise=self.supervised,
         )
+
+    def supervised(self, name: str, run: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        self.services.append(name)
+        return run
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Node]:

@@ -73,7 +73,16 @@ class TermController(Controller):
                 worker=worker,
                 machine=machine,
             )
-            terms = ControllerTerms(log, images, rules, machine, cluster_id=CLUSTER_ID, features={}, worker=worker)
+            terms = ControllerTerms(
+                log,
+                images,
+                rules,
+                machine,
+                cluster_id=CLUSTER_ID,
+                features={},
+                worker=worker,
+                supervise=lambda _name, run: run,
+            )
             self.images, self.terms = images, terms
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(log.run, partial(self._send, nursery, log))

@@ -348,7 +348,7 @@ def test_the_broker_beside_the_controller_is_known_by_its_requests_as_all_are() 
             second = await node.lead(3)
             serving = node.terms.serving
             assert serving is not None
-            assert "own directories" not in dict(serving.services())
+            assert node.services == ["broker sessions", "leader balance", "dead brokers"] * 2
             assert serving.watch._sessions.is_valid(1, epoch), "who is not heard of any more is fenced"
             assert not (await second.ask(beat)).is_fenced
 
