@@ -237,15 +237,23 @@ class CommittedImages:
             StorageError: What is committed cannot be read by this version, or the disk is failing.
             ConfigError: It is another cluster's.
         """
-        task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_snapshots)
+            task_status.started()
+            while True:
+                if not self._is_led:
+                    await self.advance(self._log.high_watermark)
+                if self._is_led or self.next_offset >= self._log.high_watermark:
+                    self._tell_waiters()  # it may be what is known of the leader that has changed
+                    await self._log.wait_changed()
+
+    async def _keep_snapshots(self) -> None:
+        """Write what is due: nobody waits for a large one, least of all who is to be the controller next."""
         await self._finish_lowering()
         while True:
-            if not self._is_led:
-                await self.advance(self._log.high_watermark)
-            await self._upkeep.write_if_due(self.image)
-            if self._is_led or self.next_offset >= self._log.high_watermark:
-                self._tell_waiters()  # it may be what is known of the leader that has changed
-                await self._log.wait_changed()
+            while self._upkeep.is_due():
+                await self._upkeep.write_or_tell(self.image)
+            await self._moved.wait()
 
     async def _finish_lowering(self) -> None:
         """Give up what a crash has left of a higher `metadata.version`, as the snapshot at a lower one stands."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from uuid import UUID
 
@@ -62,10 +63,10 @@ def snapshots(directory: Path) -> SnapshotStore:
     return SnapshotStore(directory=directory, files=OsFiles())
 
 
-async def written(directory: Path, identifier: SnapshotId) -> None:
-    """Wait until this is the only snapshot: a thread writes it."""
+async def written(directory: Path, *identifiers: SnapshotId) -> None:
+    """Wait until these are the snapshots: a thread writes them."""
     with trio.fail_after(10):
-        while snapshots(directory).ids() != [identifier]:  # noqa: ASYNC110 - a folder tells nobody
+        while snapshots(directory).ids()[::-1] != [*identifiers]:  # noqa: ASYNC110 - a folder tells nobody
             await trio.sleep(0.001)
 
 
@@ -193,6 +194,32 @@ def test_snapshots_are_written_when_due_and_the_next_start_begins_with_the_newes
         assert (loaded.image.next_producer_id, loaded.quorum) == (5, None), "who votes was named behind it"
         again = Node(tmp_path, replica=node.replica)
         assert again.images.image.next_producer_id == 5
+
+    trio.run(main)
+
+
+def test_images_go_on_while_a_snapshot_is_written(tmp_path: Path) -> None:
+    class SlowStore(SnapshotStore):
+        may_end = threading.Event()
+
+        def write(self, image: MetadataImage, now_ms: int, quorum: SnapshotQuorum | None = None) -> SnapshotId:
+            assert self.may_end.wait(10)
+            return super().write(image, now_ms, quorum)
+
+    async def main() -> None:
+        node = Node(tmp_path, replica=following(tmp_path, ids(5)).replica, bytes_between=1)
+        node.images._upkeep.store = SlowStore(directory=tmp_path, files=OsFiles())
+        async with node.running():
+            node.replica.commit_all()
+            await node.caught_up()
+            node.replica.fetch(ids(7))
+            node.replica.commit_all()
+            with trio.fail_after(5):
+                await node.caught_up()
+            assert node.images.image.next_producer_id == 7
+            assert not snapshots(tmp_path).ids()
+            SlowStore.may_end.set()
+            await written(tmp_path, SnapshotId(3, 1), SnapshotId(4, 1))
 
     trio.run(main)
 
