@@ -61,6 +61,8 @@ log = logging.getLogger(__name__)
 
 ANSWER_MS: Final = 1000
 """How long an answer is waited for; the next round asks again."""
+QUIET_S: Final = 2.0
+"""How long nothing is said of who is waited for."""
 PAUSE_MS_MIN: Final = 20
 PAUSE_MS_MAX: Final = 1000
 CONTROLLERS: Final = 2
@@ -109,7 +111,7 @@ class FoundingShell:
         self._askers: set[FoundingNode] = set()
         self._rounds_in_vain = 0
         self._asked = trio.Event()
-        self._told = ""
+        self._waits_for, self._waits_since_s, self._is_told = "", 0.0, False
         self.outcome: FoundingOutcome | None = None
         self.handlers: tuple[FetchFoundingHandler | DescribeFoundingHandler, ...] = ()
 
@@ -204,9 +206,13 @@ class FoundingShell:
         self._directory.release()
 
     def _tell(self, waits_for: str) -> None:
-        if waits_for != self._told:
-            log.info("%s", waits_for)
-            self._told = waits_for
+        """Say for whom it waits, once that has lasted: nodes that are started together are not there at once."""
+        now_s = trio.current_time()
+        if waits_for != self._waits_for:
+            self._waits_for, self._waits_since_s, self._is_told = waits_for, now_s, False
+        if not self._is_told and now_s - self._waits_since_s >= QUIET_S:
+            log.warning("%s", waits_for)
+            self._is_told = True
 
     async def _take(self, steps: FoundingSteps, step: Step) -> None:
         on_disk = self._machine.threads.run_sync

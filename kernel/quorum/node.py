@@ -7,6 +7,7 @@
     terms      the controller, while this node leads
     member     the broker beside it, which asks whoever is the controller
     registrar  has the controller know this node for one that may follow it
+    upkeep     has the quorum know this node for a voter, where it is to be one
 
 `opening.py` reads what is on the disk, `node_opening.py` puts the parts together.
 """
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .committed_images import CommittedImages
     from .following import MetadataFollowing
     from .known_controllers import KnownControllers
+    from .own_voter import VoterUpkeep
     from .quorum_log import QuorumLog
     from .quorum_view import QuorumFeed
     from .registration import ControllerRegistrar
@@ -76,11 +78,12 @@ class QuorumNode:
         known: KnownControllers,
         member: ClusterMember | None,
         registrar: ControllerRegistrar,
+        upkeep: VoterUpkeep,
     ) -> None:
         """Put it together; nothing runs yet."""
         self.replica, self.images, self.terms, self.feed = replica, images, terms, feed
         self._following, self._channels, self._known, self._member = following, channels, known, member
-        self._registrar = registrar
+        self._registrar, self._upkeep = registrar, upkeep
         if member is not None:
             self.partition_counts = member.partition_counts
         else:
@@ -167,6 +170,7 @@ class QuorumNode:
             await nursery.start(self._following.run)
             await nursery.start(self.terms.run)
             await nursery.start(self._registrar.run)
+            await nursery.start(self._upkeep.run)
             if self._member is not None:
                 await nursery.start(self._member.run)
             task_status.started()

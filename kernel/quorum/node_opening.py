@@ -27,6 +27,7 @@ from .following import MetadataFollowing
 from .known_controllers import KnownControllers
 from .node import QuorumNode
 from .opening import BesideLog, open_quorum_log
+from .own_voter import OwnVoter, VoterUpkeep
 from .quorum_view import QuorumFeed
 from .registration import ControllerRegistrar, registration_of
 from .terms import ControllerTerms
@@ -137,7 +138,8 @@ def _around(
         cluster_id=lambda: cluster_id,
         note_offset=terms.note_offset,
     )
-    own = OwnNode(cluster_id=lambda: cluster_id, endpoints=controller_endpoints(config, machine.network.host_name()))
+    host_name = machine.network.host_name()
+    own = OwnNode(cluster_id=lambda: cluster_id, endpoints=controller_endpoints(config, host_name))
     channels = VoterChannels(config, machine, nodes=nodes, own=own, step=replica.step)
     listener_name = config.get_list("controller.listener.names")[0]
     known = KnownControllers(replica, nodes, listener_name=listener_name, retain=channels.retain)
@@ -147,8 +149,10 @@ def _around(
     if parse_roles(config).is_broker:
         member = ClusterMember(config, machine, nodes, images, cluster_id)
         member.failed_directories = parts.failed_directories
-    request = registration_of(config, machine.ids.new_id(), machine.network.host_name())
+    request = registration_of(config, machine.ids.new_id(), host_name)
     channel = ControllerChannel("registration", config=config, machine=machine, nodes=nodes)
+    voter = OwnVoter.configured(config, replica.directory_id, host_name)
+    asking = ControllerChannel("changes of the voters", config=config, machine=machine, nodes=nodes)
     return QuorumNode(
         config,
         replica=replica,
@@ -160,6 +164,7 @@ def _around(
         known=known,
         member=member,
         registrar=ControllerRegistrar(request, images, channel, timeout_ms=config.get_int("request.timeout.ms")),
+        upkeep=VoterUpkeep(voter, replica, asking, cluster_id=cluster_id),
     )
 
 

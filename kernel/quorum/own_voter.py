@@ -17,7 +17,7 @@ put right once another one leads.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
@@ -33,12 +33,13 @@ from ..wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest
 from .founding_shell import KRAFT_VERSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
     from ..records.control import KRaftVoters
     from ..wire.message import Message
+    from .registration import Channel
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ RETRY_S: Final = 1.0
 """After how long it asks again; the leader answers an addition when it is committed, and the log tells it, too."""
 CHANGE_MS: Final = 10_000
 """How long the leader may take for a change: who is added has to have caught up."""
+ANSWER_MS: Final = 2 * CHANGE_MS
 _FOR_A_WHILE: Final = frozenset({ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 """What is no refusal: the next look at the voters says whether to ask again."""
 
@@ -154,25 +156,25 @@ class OwnReplica(Protocol):
 
 
 class VoterUpkeep:
-    """Life: made with the node, `run` as a service. Owned by one trio run."""
+    """Life: made with the node, `run` as a task. Owned by one trio run."""
 
     def __init__(
         self,
         own: OwnVoter,
         replica: OwnReplica,
-        ask: Callable[[Message], Awaitable[Any]],
+        channel: Channel,
         *,
-        cluster_id: Callable[[], str],
+        cluster_id: str,
     ) -> None:
         """Make it.
 
         Args:
             own: What this controller is.
             replica: Says who votes and leads.
-            ask: Brings a request to the active controller, whoever that is.
-            cluster_id: Returns the cluster's.
+            channel: To the active controller, whoever that is; nobody else asks by it.
+            cluster_id: The cluster's.
         """
-        self._own, self._replica, self._ask, self._cluster_id = own, replica, ask, cluster_id
+        self._own, self._replica, self._channel, self._cluster_id = own, replica, channel, cluster_id
         self._told = ErrorCode.NONE
 
     def __repr__(self) -> str:
@@ -180,7 +182,12 @@ class VoterUpkeep:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Ask whenever something is to be asked, until cancelled: what was asked then may be done."""
-        task_status.started()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._channel.run)
+            task_status.started()
+            await self._keep_up()
+
+    async def _keep_up(self) -> None:
         while True:
             request = self._wanted()
             if request is None or self._replica.leader_id < 0:
@@ -197,12 +204,12 @@ class VoterUpkeep:
             replica.voters,
             leads=replica.role is Role.LEADER,
             leader_epoch=replica.leader_epoch,
-            cluster_id=self._cluster_id(),
+            cluster_id=self._cluster_id,
         )
 
     async def _request(self, request: Message) -> None:
         try:
-            answer = await self._ask(request)
+            answer = await self._channel.request(request, timeout_ms=ANSWER_MS)
             code, detail = error_code(answer.error_code), getattr(answer, "error_message", None) or ""
         except KafkaError as error:
             code, detail = error.code, error.detail

@@ -128,10 +128,21 @@ class Nodes:
         old = self.hosts[node_id]
         old.disk = type(old.disk)(self._world, f"{old.name}, replaced")
 
+    def cut_off(self, node_id: int) -> None:
+        """Let nothing go between a host and the others."""
+        for other in IDS:
+            if other != node_id:
+                self._network.cut(self.hosts[other].host, self.hosts[node_id].host)
+                self._network.cut(self.hosts[node_id].host, self.hosts[other].host)
+
+    def machine(self, node_id: int) -> Machine:
+        """What a process on its host lives on: the one there, or a new one."""
+        host = self.hosts[node_id]
+        return (host.process or host.start_process()).machine
+
     def files(self, node_id: int) -> Files:
         """Its disk, as its process sees it, or the next one."""
-        host = self.hosts[node_id]
-        return (host.process or host.start_process()).machine.files
+        return self.machine(node_id).files
 
     async def wait_founded(self, *node_ids: int) -> None:
         """Let time pass until they are of a cluster."""

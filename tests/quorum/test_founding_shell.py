@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 import trio
 
@@ -86,7 +84,6 @@ def test_of_three_new_disks_none_founds_before_all_are_there(caplog: pytest.LogC
 
         assert not nodes.outcomes.keys() & {1, 2}
 
-    caplog.set_level(logging.INFO)
     in_world(main, BY_VOTERS)
 
     assert "waiting for voter 3 (node-3:9093) to found the cluster" in caplog.text
@@ -102,7 +99,6 @@ def test_another_number_of_voters_is_told_and_waited_for(caplog: pytest.LogCaptu
         nodes.start(3)
         await nodes.wait_founded(*IDS)
 
-    caplog.set_level(logging.INFO)
     in_world(main, BY_VOTERS)
 
     assert "voter 3 (node-3:9093) is configured with other voters: 2, 3, and here 1, 2, 3" in caplog.text

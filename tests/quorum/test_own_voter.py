@@ -63,14 +63,20 @@ class Replica:
 
 @attrs.define
 class Leader:
-    """Carries out what it is asked, or says what it is to say instead."""
+    """A channel to one that carries out what it is asked, or says what it is to say instead."""
 
     replica: Replica
     asked: list[Message] = attrs.field(factory=list)
     refusals: list[ErrorCode | Exception] = attrs.field(factory=list)
 
-    async def ask(self, request: Message) -> Any:
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Be connected."""
+        task_status.started()
+
+    async def request(self, message: Message, *, timeout_ms: int) -> Any:
         """Answer."""
+        request = message
+        assert timeout_ms > 0
         self.asked.append(request)
         await trio.lowlevel.checkpoint()
         if self.refusals:
@@ -85,7 +91,7 @@ class Leader:
 async def asked_of(replica: Replica, own: OwnVoter, *refusals: ErrorCode | Exception) -> list[str]:
     """What is asked until nothing is to be asked any more."""
     leader = Leader(replica, refusals=list(refusals))
-    upkeep = VoterUpkeep(own, replica, leader.ask, cluster_id=lambda: "cluster")
+    upkeep = VoterUpkeep(own, replica, leader, cluster_id="cluster")
     async with trio.open_nursery() as nursery:
         await nursery.start(upkeep.run)
         await trio.sleep(30)

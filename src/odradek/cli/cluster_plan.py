@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN: Final = "127.0.0.1:9092"
 BROKERS_MAX: Final = 64
-VOTERS_MAX: Final = 1
+VOTERS_MAX: Final = 3
 """How many brokers of a new cluster keep its metadata together, where there are as many."""
 OF_EACH: Final = frozenset(
     {

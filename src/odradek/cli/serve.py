@@ -51,8 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Run a broker in the foreground until SIGTERM or SIGINT (Ctrl-C); a second one does not wait for clients. "
         "Without any option: one durable broker on 127.0.0.1:9092, its data in the user's data directory.\n\n"
         "--brokers N runs a cluster of N, each a process. With --listen HOST:9092 and 3 brokers clients find them on "
-        "9092, 9093 and 9094; 9095 is their controller's, which broker 1 has. With port 0 all ports are free. Their "
-        "data lies in DIR/1, DIR/2, DIR/3. A broker that dies is started again, after a pause that grows.\n\n"
+        "9092, 9093 and 9094; 9095 to 9097 are the controllers' of the first three. With port 0 all ports are free. "
+        "Their data lies in DIR/1, DIR/2, DIR/3. A broker that dies is started again, after a pause that grows.\n\n"
         "Once it serves it prints `ready HOST:PORT` on standard output, a line for each listener; everything else "
         "goes to standard error. Settings are Kafka's: --set beats the environment (ODRADEK_NUM_PARTITIONS=4), which "
         "beats the file, which beats the defaults. `odradek config describe` explains them all.",
