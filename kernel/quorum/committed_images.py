@@ -280,7 +280,7 @@ class CommittedImages:
             ConfigError: The log is another cluster's.
         """
         async with self._lock:
-            while self.next_offset < high_watermark and not self._is_led:
+            while self.next_offset < high_watermark:
                 data = self._log.batches(self.next_offset, high_watermark, READ_BYTES)
                 builder = ImageBuilder(self.image)
                 steps = self._replay_in_steps(builder, data, high_watermark)
