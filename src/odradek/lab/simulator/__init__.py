@@ -24,6 +24,8 @@
 | `runs` | one seed of one scenario, run and judged |
 | `append` | the scenario of that name |
 | `replication` | the scenario of that name |
+| `quorum` | the scenario of that name |
+| `metadata_oracle` | what must be true of a cluster's metadata |
 | `spread_transactions` | the scenario of that name |
 | `reading` | a topic read from its beginning to its end |
 | `record_load` | what producers and a consumer of plain records do, in several scenarios |

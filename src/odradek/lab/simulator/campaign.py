@@ -11,6 +11,7 @@ from .append import APPEND
 from .compaction import COMPACTION
 from .disks import DISKS
 from .groups import GROUPS
+from .quorum import QUORUM
 from .replication import REPLICATION
 from .runs import run_seed
 from .spread_transactions import SPREAD_TRANSACTIONS
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from .runs import Outcome, Scenario
 
 SCENARIOS: dict[str, Scenario] = {
-    each.name: each for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS, REPLICATION, SPREAD_TRANSACTIONS)
+    each.name: each
+    for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS, REPLICATION, SPREAD_TRANSACTIONS, QUORUM)
 }
 """All scenarios, by name."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from random import Random
 
+    from odradek.kernel.metadata.image import MetadataImage
     from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost, Cluster
@@ -59,6 +60,7 @@ class ClusterAccidents:
         on_crash: Callable[[BrokerHost, PowerLoss | None], None],
         *,
         has_power_losses: bool = True,
+        spared: Collection[int] = (CONTROLLER,),
     ) -> None:
         """Be ready for them.
 
@@ -69,18 +71,20 @@ class ClusterAccidents:
             topics: Those that must be there before anything is in sync.
             on_crash: Told of each crash, as it happens: whose, and what its loss of power leaves.
             has_power_losses: Whether machines may lose their power, or only processes die.
+            spared: Nodes that no crash befalls alone: the only one that has the controller.
         """
         self._run = run
         self._cluster = cluster
         self._random = source
         self._topics = topics
+        self._spared = spared
         self._on_crash = on_crash
         self._has_power_losses = has_power_losses
 
-    async def crash(self) -> None:
-        """Crash a broker, and start it anew; return when it serves."""
+    async def crash(self, victim: BrokerHost | None = None) -> None:
+        """Crash a broker, any if none is named, and start it anew; return when it serves."""
         brokers = self._cluster.brokers
-        victim = brokers[self._random.choice([number for number in brokers if number != CONTROLLER])]
+        victim = victim or brokers[self._random.choice([number for number in brokers if number not in self._spared])]
         crash = self._draw_crash()
 
         def crashed(style: PowerLoss | None) -> None:
@@ -212,9 +216,7 @@ class ClusterAccidents:
 
     def _behind(self) -> list[TopicPartition]:
         """Return what is not in sync, or not known to all yet; the first partition of a topic that is not there."""
-        controller = self._cluster.brokers[CONTROLLER].broker
-        assert controller is not None, "the controller's broker stays"
-        topics = controller.parts.published.image.topics_by_name
+        topics = self._newest_image().topics_by_name
         missing = [TopicPartition(name, 0) for name in self._topics if name not in topics]
         return missing + [
             TopicPartition(topic.name, number)
@@ -222,6 +224,10 @@ class ClusterAccidents:
             for number, state in enumerate(topic.partitions)
             if len(state.isr) < len(self._cluster.brokers) or None in self._replicas(TopicPartition(topic.name, number))
         ]
+
+    def _newest_image(self) -> MetadataImage:
+        living = (host.broker for host in self._cluster.brokers.values() if host.broker is not None)
+        return max((broker.parts.published.image for broker in living), key=lambda image: image.offset)
 
     def _replicas(self, place: TopicPartition) -> list[object]:
         return [

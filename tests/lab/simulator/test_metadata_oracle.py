@@ -1,0 +1,96 @@
+"""The oracle of a cluster's metadata: each of its rules is broken once, and found."""
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+
+from odradek.lab.simulator.metadata_oracle import MetadataOracle, SeenTopic, check_same
+from odradek.lab.simulator.oracle import PromiseBrokenError
+
+FIRST, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
+
+
+def told() -> MetadataOracle:
+    """An oracle that knows of `t`, with 2 partitions and setting 5, all answered."""
+    oracle = MetadataOracle()
+    oracle.creation_asked("t", 2)
+    oracle.created("t")
+    oracle.setting_asked("t", 5)
+    oracle.setting_answered("t")
+    return oracle
+
+
+def test_what_was_answered_is_there() -> None:
+    oracle = told()
+    oracle.growth_asked("t", 4)
+    oracle.check("one", {"t": SeenTopic(FIRST, 2, 5)})
+    oracle.check("other", {"t": SeenTopic(FIRST, 4, 5)})
+    assert oracle.answered_count == 2
+
+
+def test_what_was_not_answered_may_be_there_or_not() -> None:
+    oracle = told()
+    oracle.creation_asked("u", 1)
+    oracle.setting_asked("t", 6)
+    for setting, also in ((5, {}), (6, {"u": SeenTopic(OTHER, 1)})):
+        oracle.check("one", {"t": SeenTopic(FIRST, 2, setting), **also})
+    oracle.deletion_asked("t")
+    oracle.check("one", {"t": SeenTopic(FIRST, 2, 5)})
+    oracle.check("one", {})
+
+
+def deleted() -> MetadataOracle:
+    oracle = told()
+    oracle.deletion_asked("t")
+    oracle.deleted("t")
+    return oracle
+
+
+def grown() -> MetadataOracle:
+    oracle = told()
+    oracle.growth_asked("t", 3)
+    oracle.grown("t")
+    return oracle
+
+
+def seen_before() -> MetadataOracle:
+    oracle = told()
+    oracle.check("one", {"t": SeenTopic(FIRST, 2, 5)})
+    return oracle
+
+
+@pytest.mark.parametrize(
+    ("rule", "made", "seen"),
+    [
+        ("created", told, {}),
+        ("created", seen_before, {"t": SeenTopic(OTHER, 2, 5)}),
+        ("deleted", deleted, {"t": SeenTopic(FIRST, 2, 5)}),
+        ("grown", grown, {"t": SeenTopic(FIRST, 2, 5)}),
+        ("grown", told, {"t": SeenTopic(FIRST, 3, 5)}),
+        ("configured", told, {"t": SeenTopic(FIRST, 2, 4)}),
+        ("configured", told, {"t": SeenTopic(FIRST, 2, 6)}),
+        ("asked", told, {"t": SeenTopic(FIRST, 2, 5), "u": SeenTopic(OTHER, 1)}),
+    ],
+)
+def test_a_broken_rule_is_found(rule: str, made: Callable[[], MetadataOracle], seen: dict[str, SeenTopic]) -> None:
+    with pytest.raises(PromiseBrokenError) as broken:
+        made().check("one", seen)
+    assert broken.value.rule == rule
+
+
+def test_two_leaders_of_an_epoch_are_found() -> None:
+    oracle = MetadataOracle()
+    oracle.leads(1, 4)
+    oracle.leads(1, 4)
+    oracle.leads(2, 5)
+    with pytest.raises(PromiseBrokenError, match="nodes 1 and 2 lead in epoch 4"):
+        oracle.leads(2, 4)
+    assert oracle.epochs_count == 2
+
+
+def test_two_nodes_that_disagree_are_found() -> None:
+    check_same("agree", "images at 5", "a", "a")
+    with pytest.raises(PromiseBrokenError) as broken:
+        check_same("agree", "images at 5", "a", "b")
+    assert broken.value.rule == "agree"
