@@ -5,7 +5,8 @@
 | another controller leads, as `ControllerNodes` learns | that one, at once |
 | nobody listens there, it cannot be reached, or is of no cluster yet | the next address, at once |
 | a request is not answered in time | the next address |
-| NOT_CONTROLLER | the same one, until others say who leads: it may be about to begin |
+| NOT_CONTROLLER of who leads, as far as that is known | the same one: it may be about to begin |
+| NOT_CONTROLLER of anybody else | the next address |
 | a fetch of the metadata is answered by one that does not lead | the next address |
 | the connection ends | the same address: if its node has ended too, nobody listens there |
 
@@ -89,10 +90,14 @@ class ControllerChannel(PeerChannel):
             KafkaError: UNSUPPORTED_VERSION; NOT_CONTROLLER: so it is not done.
         """
         answer = await self.request_of_any(message, timeout_ms=timeout_ms)
-        self.confirm()
-        if getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        return answer
+        if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NOT_CONTROLLER:
+            self.confirm()
+            return answer
+        if self._route.is_led_elsewhere:
+            self.leave(self.asked)
+        else:
+            self.confirm()
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
     async def request_of_any(self, message: Message, *, timeout_ms: int) -> Any:
         """Ask what any controller answers; `confirm` or `leave` is to follow. Raises as `request`."""

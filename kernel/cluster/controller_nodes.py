@@ -171,6 +171,12 @@ class ControllerRoute:
         """Whether it is time to rest: whatever there is was tried, or nothing has failed."""
         return not self._tried
 
+    @property
+    def is_led_elsewhere(self) -> bool:
+        """Whether somebody leads, and is not who is asked now: he was not reached when he was asked last."""
+        leader = self._nodes.leader_address()
+        return leader is not None and leader != self._at
+
     def address(self) -> ControllerAddress | None:
         """Return whom to ask now; None where no address is known."""
         if self._at is None:

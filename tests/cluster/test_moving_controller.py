@@ -135,6 +135,18 @@ def test_a_controller_that_vanishes_is_left_when_its_answer_is_due(tmp_path: Pat
     assert given == 2
 
 
+def test_a_leader_that_was_not_reached_for_a_while_is_told_again_that_the_broker_lives(tmp_path: Path) -> None:
+    async def main(joined: Joined) -> int:
+        await joined.register()
+        joined.quorum.silent.add(1)
+        await trio.sleep(30)
+        joined.quorum.silent.clear()
+        before = joined.quorum.done_by(1, HEARTBEAT)
+        return await joined.until(lambda: joined.quorum.done_by(1, HEARTBEAT) > before)
+
+    assert beside_controllers(main, tmp_path) <= 9_000, "within a session"
+
+
 def test_requests_to_a_leader_that_hangs_are_asked_of_the_next_as_soon_as_that_is_known(tmp_path: Path) -> None:
     async def main(joined: Joined) -> tuple[int, int]:
         await joined.register()

@@ -16,6 +16,7 @@ GATE_SEEDS = {
     "disks": 25,
     "replication": 4,
     "spread_transactions": 4,
+    "quorum": 4,
 }
 """Two hundred in all, at least."""
 SWEEP_SEEDS = int(os.environ.get("ODRADEK_SWEEP_SEEDS", "200"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from random import Random
 
-    from odradek.kernel.metadata.image import MetadataImage
+    from odradek.kernel.broker import Broker
     from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost, Cluster
@@ -61,6 +61,7 @@ class ClusterAccidents:
         *,
         has_power_losses: bool = True,
         spared: Collection[int] = (CONTROLLER,),
+        all_topics: bool = True,
     ) -> None:
         """Be ready for them.
 
@@ -72,12 +73,14 @@ class ClusterAccidents:
             on_crash: Told of each crash, as it happens: whose, and what its loss of power leaves.
             has_power_losses: Whether machines may lose their power, or only processes die.
             spared: Nodes that no crash befalls alone: the only one that has the controller.
+            all_topics: Whether other topics than these are waited for, too: where none comes or goes meanwhile.
         """
         self._run = run
         self._cluster = cluster
         self._random = source
         self._topics = topics
         self._spared = spared
+        self._all_topics = all_topics
         self._on_crash = on_crash
         self._has_power_losses = has_power_losses
 
@@ -216,18 +219,20 @@ class ClusterAccidents:
 
     def _behind(self) -> list[TopicPartition]:
         """Return what is not in sync, or not known to all yet; the first partition of a topic that is not there."""
-        topics = self._newest_image().topics_by_name
+        topics = self._best_informed().parts.published.image.topics_by_name
         missing = [TopicPartition(name, 0) for name in self._topics if name not in topics]
         return missing + [
             TopicPartition(topic.name, number)
             for topic in topics.values()
+            if self._all_topics or topic.name in self._topics
             for number, state in enumerate(topic.partitions)
             if len(state.isr) < len(self._cluster.brokers) or None in self._replicas(TopicPartition(topic.name, number))
         ]
 
-    def _newest_image(self) -> MetadataImage:
+    def _best_informed(self) -> Broker:
+        """Return the broker with the newest metadata."""
         living = (host.broker for host in self._cluster.brokers.values() if host.broker is not None)
-        return max((broker.parts.published.image for broker in living), key=lambda image: image.offset)
+        return max(living, key=lambda broker: broker.parts.published.image.offset)
 
     def _replicas(self, place: TopicPartition) -> list[object]:
         return [

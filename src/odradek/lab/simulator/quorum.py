@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from odradek.client.admin import Admin
     from odradek.kernel.broker import Broker
-    from odradek.kernel.controller.metadata_log import MetadataLog
     from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost
@@ -107,7 +106,9 @@ class Quorum:
         own = {"metadata.log.max.record.bytes.between.snapshots": str(plan.snapshot_bytes)}
         self._cluster.add_brokers(VOTERS, {**SETTINGS, **own, **run.settings}, voters=VOTERS)
         self._cluster.set_apart(self._faults.choice([*self._cluster.brokers]), plan.far_ns)
-        self._accidents = ClusterAccidents(run, self._cluster, self._faults, {TOPIC}, self._on_crash, spared=())
+        self._accidents = ClusterAccidents(
+            run, self._cluster, self._faults, {TOPIC}, self._on_crash, spared=(), all_topics=False
+        )
         load = Load(plan.partitions, 1, {"acks": "all", "enable.idempotence": True}, 5, 1_000)
         self._load = RecordLoad(run, self._cluster, self._records, load, self._turns)
         self._names = itertools.count(1)
@@ -155,16 +156,16 @@ class Quorum:
 
     def _leader(self) -> BrokerHost | None:
         for number, broker in self._living():
-            if active_log(broker) is not None:
+            if led_epoch(broker) is not None:
                 return self._cluster.brokers[number]
         return None
 
     async def _watch_leaders(self) -> None:
         while True:
             for number, broker in self._living():
-                log = active_log(broker)
-                if log is not None:
-                    self._metadata.leads(number, log.leader_epoch)
+                epoch = led_epoch(broker)
+                if epoch is not None:
+                    self._metadata.leads(number, epoch)
             await trio.sleep(LOOK_S)
 
     # -- clients -----------------------------------------------------------------------------------------------------
@@ -238,14 +239,13 @@ class Quorum:
     async def _check_nodes(self) -> None:
         """See that something new is decided soon, that all nodes hear of it, and that they know the same."""
         with trio.fail_after(PROGRESS_S_MAX):
-            offset = -1
             async with self._cluster.admin("progress") as admin:
                 name = f"p{next(self._names)}"
                 self._metadata.creation_asked(name, 1)
                 await admin.create_topic(NewTopic(name, 1))
                 self._metadata.created(name)
-            offset = max(broker.parts.published.image.offset for _, broker in self._living())
-            while any(broker.parts.published.image.offset < offset for _, broker in self._living()):  # noqa: ASYNC110 - the world tells nobody
+            # What was answered is in the newest image: all have it in a moment in which all have the same.
+            while len({broker.parts.published.image.offset for _, broker in self._living()}) > 1:  # noqa: ASYNC110 - the world tells nobody what happens in it
                 await trio.sleep(LOOK_S)
         for number, broker in self._living():
             self._metadata.check(f"node {number}", _topics_of(broker))
@@ -281,10 +281,10 @@ def _committed(broker: Broker) -> tuple[int, int, list[tuple[int, bytes]]]:
     return start, end, [(each.base_offset, data[at : at + each.length_bytes]) for at, each in batches]
 
 
-def active_log(broker: Broker) -> MetadataLog | None:
-    """Return the metadata log of the controller, where it is this broker's and takes changes."""
+def led_epoch(broker: Broker) -> int | None:
+    """Return the epoch in which a broker's node is the controller, None where it is not."""
     keeping = broker.parts.metadata.calls.keeping if broker.has_parts else None
-    return None if keeping is None else keeping.log
+    return None if keeping is None or keeping.log is None else keeping.log.leader_epoch
 
 
 QUORUM: Final = Scenario(
