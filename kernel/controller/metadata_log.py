@@ -16,8 +16,8 @@ that is older (`snapshot_upkeep.py`).
 
 A broker alone reads what it leads (`load`) and leads it for life. Among several controllers it is one term's: it begins
 at the image of what is committed, which is published to who keeps that image (`CommittedImages`), snapshots too, and
-ends when the lead is lost. Whoever waits then is told NOT_CONTROLLER: what he asked for may still be committed by who
-leads next, or is gone, and nothing half of it. The next term begins at what is committed then.
+ends when the lead is lost. Whoever waits then is told NOT_CONTROLLER; what had been appended is committed by who leads
+next, or is gone, and nothing half of it. The next term begins at what is committed then.
 
 *Source:* the form of Kafka's `QuorumController` and its event queue.
 """
@@ -344,22 +344,20 @@ class MetadataLog:
             log.error("the metadata log failed, no more changes are possible: %s", error)
             raise
         finally:
-            self._is_closed = True
-            self._refuse_waiting()
+            self.end()
+            self._receive.close()
 
-    def _refuse_waiting(self) -> None:
+    def end(self) -> None:
+        """Take nothing any more, as the lead is lost: whoever waits is told; `run` ends with what it is at."""
+        self._is_closed = True
+        self._send.close()
         while True:
             try:
                 submission = self._receive.receive_nowait()
-            except (trio.WouldBlock, trio.EndOfChannel):
+            except (trio.WouldBlock, trio.EndOfChannel, trio.ClosedResourceError):
                 break
             submission.error = KafkaError(ErrorCode.NOT_CONTROLLER, _CLOSED)
             submission.done.set()
-        self._receive.close()
-
-    def end(self) -> None:
-        """Take nothing any more, as the lead is lost; `run` is to be cancelled, which tells whoever waits."""
-        self._is_closed = True
 
     async def close(self) -> None:
         """Serve what waits, then end `run`. Cancelled: it ends all the same."""

@@ -8,13 +8,16 @@ with: it was committed, or it never was. It writes in its own epoch alone: a lea
 two looks is another term's. So two controllers never both act, whatever each of them believes: what the one that was
 left behind appends is committed by nobody.
 
+What was appended as the lead went is committed by who leads next, or gone. Where this node hears of it soon, it answers
+what it was asked by that: who asks again elsewhere would find his own topic there already.
+
 *Source:* Kafka's `QuorumController` (`claim`, `renounce`).
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import attrs
 import trio
@@ -46,6 +49,9 @@ Supervise: TypeAlias = "Callable[[str, Run], Run]"
 """Takes the name of a service and what runs it; returns what runs it and starts it again when it crashes."""
 
 log = logging.getLogger(__name__)
+
+FATE_S_MAX: Final = 1.0
+"""How long a controller that has lost the lead waits to hear what became of what it had appended."""
 
 
 class LedLog(ReplicatedLog, Protocol):
@@ -85,6 +91,7 @@ class TermLog:
     def __init__(self, replica: LedLog, leader_epoch: int) -> None:
         """Take a replica that leads in this epoch."""
         self._replica = replica
+        self._has_appended = False
         self.leader_epoch = leader_epoch
 
     def __repr__(self) -> str:
@@ -123,6 +130,7 @@ class TermLog:
                 next(steps)
             except StopIteration as end:
                 base_offset: int = end.value
+                self._has_appended = True
                 return base_offset
             yield
 
@@ -130,12 +138,35 @@ class TermLog:
         """See `ReplicatedLog.commit`.
 
         Raises:
-            KafkaError: NOT_CONTROLLER: the lead in this epoch is lost; somebody else may commit it, or not.
+            KafkaError: NOT_CONTROLLER: the lead in this epoch is lost, and what was appended is gone, or nobody told
+                within `FATE_S_MAX` what became of it.
             StorageError: The disk is full or failing.
         """
-        self._check()
-        await self._replica.commit()
-        self._check()  # who leads anew in another epoch has committed what stands there now
+        end_offset = self._replica.end_offset
+        try:
+            self._check()
+            await self._replica.commit()
+            self._check()  # who leads anew in another epoch has committed what stands there now
+        except KafkaError:
+            if not self._has_appended or not await self._is_kept(end_offset):
+                raise
+        self._has_appended = False
+
+    async def _is_kept(self, end_offset: int) -> bool:
+        """Return whether what was appended in this epoch, up to an offset, has been committed by somebody else.
+
+        False says that it is gone, or that a snapshot stands in its place, or that nobody told in time.
+        """
+        replica = self._replica
+        with trio.move_on_after(FATE_S_MAX):
+            while True:
+                epoch, ends_at = replica.end_of_epoch(self.leader_epoch)
+                if epoch != self.leader_epoch or ends_at < end_offset:
+                    return False
+                if replica.high_watermark >= end_offset:
+                    return True
+                await replica.wait_changed()
+        return False
 
     def records(self, start_offset: int) -> Iterator[LoggedRecord]:
         """See `ReplicatedLog.records`."""
@@ -307,7 +338,7 @@ class ControllerTerms:
         serving = ControllerServing(metadata, rules, self._machine, tuple)  # brokers tell what failed themselves
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._end_when_lost, leader_epoch, metadata, nursery.cancel_scope)
+                nursery.start_soon(self._end_when_lost, leader_epoch, metadata)
                 await nursery.start(self._write, metadata, nursery.cancel_scope)
                 await self._begin(metadata)
                 for name, run in serving.services():
@@ -335,8 +366,7 @@ class ControllerTerms:
         except KafkaError as error:
             log.info("the metadata was not begun: %s", error)
 
-    async def _end_when_lost(self, leader_epoch: int, metadata: MetadataLog, scope: trio.CancelScope) -> None:
+    async def _end_when_lost(self, leader_epoch: int, metadata: MetadataLog) -> None:
         while self._replica.leads(leader_epoch):
             await self._replica.wait_changed()
         metadata.end()
-        scope.cancel()

@@ -14,13 +14,15 @@ import trio.testing
 from odradek.kernel.contracts.coordinator import CoordinatorResult
 from odradek.kernel.controller.metadata_log import MetadataLog
 from odradek.kernel.controller.snapshots import SnapshotStore
-from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.errors import ErrorCode, KafkaError, StorageError, error_code
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.record_makers import image_records
 from odradek.kernel.metadata.records import NoOpRecord
+from odradek.kernel.quorum import terms
 from odradek.kernel.records.control import KRaftVersion, KRaftVoter, KRaftVoters
 from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_19_create_topics import CreateTopicsResponse
 from odradek.kernel.wire.messages.api_56_alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -132,9 +134,11 @@ def same(left: MetadataImage, right: MetadataImage) -> bool:
 
 
 @pytest.mark.parametrize("duty", DUTIES.values(), ids=list(DUTIES))
-@pytest.mark.parametrize("goes_on", [False, True], ids=["what was appended is truncated", "the next leader commits it"])
-def test_a_duty_in_which_the_lead_is_lost_is_done_once(duty: Duty, goes_on: bool) -> None:
+@pytest.mark.parametrize("fate", ["gone", "kept", "kept, and told too late"])
+def test_a_duty_in_which_the_lead_is_lost_is_done_once(duty: Duty, fate: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[object] = []
+    if fate == "kept, and told too late":
+        monkeypatch.setattr(terms, "FATE_S_MAX", 0.001)
 
     async def main() -> None:
         first, second = Node(seed=1), Node(seed=2)
@@ -158,24 +162,31 @@ def test_a_duty_in_which_the_lead_is_lost_is_done_once(duty: Duty, goes_on: bool
             while first.replica.end_offset == first.replica.high_watermark:
                 await trio.lowlevel.checkpoint()
             assert duty.seen(first.images.image) == before, "nobody sees what is not committed"
-            if goes_on:
+            if fate != "gone":
                 second.replica.batches_here = [*first.replica.batches_here]
             first.replica.lose(2, 2)
-            first.replica.truncate()
-            await first.ended()
+            if fate != "kept":
+                await first.ended() if fate != "gone" else first.replica.truncate()
             metadata = await second.lead(2)
+            if fate == "kept":
+                replicate(second, first)
             with trio.fail_after(10):
                 await ended.wait()
+                await first.ended()
 
             assert metadata is second.terms.active
             replicate(second, first)
             await first.caught_up()
             assert same(first.images.image, second.images.image)
-            once = 2000 if goes_on and duty.once == 1000 else duty.once  # ids that nobody heard of are lost
+            is_twice = duty.once == 1000 and fate == "kept, and told too late"  # ids that nobody heard of are lost
+            once = 2000 if is_twice else duty.once
             assert duty.seen(second.images.image) == once
 
     trio.run(main)
-    assert len(answers) == 1
+    (answer,) = answers
+    if isinstance(answer, CreateTopicsResponse):
+        again = ErrorCode.TOPIC_ALREADY_EXISTS if fate == "kept, and told too late" else ErrorCode.NONE
+        assert error_code(answer.topics[0].error_code) is again
 
 
 def test_who_asks_where_nobody_leads_is_told_and_a_term_begins_when_its_first_record_is_committed() -> None:
