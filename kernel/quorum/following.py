@@ -28,9 +28,10 @@ from ..cluster.controller_channel import ControllerChannel
 from ..cluster.controller_nodes import NOBODY
 from ..cluster.interruption import Interruption
 from ..cluster.metadata_fetches import LogEnd, read_fetch, read_snapshot_part
+from ..config.roles import BOOTSTRAP, VOTERS
 from ..contracts.election import FetchEnded, PeerRefused, Role
 from ..controller.snapshots import SnapshotId
-from ..errors import CorruptionError, ErrorCode, KafkaError
+from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError
 from ..machine.turnstile import Slices
 from ..peers.errors import ClientError
 
@@ -160,6 +161,7 @@ class MetadataFollowing:
         Raises:
             ConfigError: A certificate cannot be used.
         """
+        self._config = config
         self._log = followed
         self._images = images
         self._fetcher = fetcher
@@ -170,6 +172,8 @@ class MetadataFollowing:
         )
         self._channel.on_refused = self._refused
         self._failures_count = 0
+        self._has_followed = False
+        self._strangers: set[tuple[str, int]] = set()
         self._clock = machine.clock
         self._interruption = Interruption()
 
@@ -182,6 +186,7 @@ class MetadataFollowing:
         Raises:
             StorageError: The disk is full or failing, a record is of a newer format, or the leader has another log from
                 an offset on that was committed.
+            ConfigError: The other controllers are another cluster's, all of them, and nobody was followed yet.
         """
         async with trio.open_nursery() as nursery:
             await nursery.start(self._channel.run)
@@ -275,18 +280,42 @@ class MetadataFollowing:
 
         Raises:
             KafkaError: It is no news, and not the leader's.
+            ConfigError: The other controllers are another cluster's.
         """
         is_leaders, asked = self._is_leaders(answer, standing), self._channel.asked
         is_news = self._nodes.learn(answer.leader_id, answer.leader_epoch, answer.endpoints)
+        self._check_cluster(answer.error, asked)
         by = standing.leader_id if is_leaders else self._nodes.node_at(asked)
         self._log.step(FetchEnded(by, answer.error, answer.leader_id, answer.leader_epoch))
         if is_leaders:
+            self._has_followed = True
             self._interruption.end()
             self._channel.confirm()
         elif not is_news:
             if answer.error is not ErrorCode.NONE:
                 self._channel.leave(asked)
             raise KafkaError(answer.error, f"controller {by} is not followed: {answer.error.name}")
+
+    def _check_cluster(self, error: ErrorCode, asked: tuple[str, int] | None) -> None:
+        """See that the others are of this cluster: one that is not may be wrong; if all are not, it is this directory.
+
+        Raises:
+            ConfigError: All are not. Who has followed one of them is of their cluster, whatever they say later.
+        """
+        if error is not ErrorCode.INCONSISTENT_CLUSTER_ID or asked is None:
+            self._strangers.discard(asked or ("", 0))
+            return
+        self._strangers.add(asked)
+        own = self._nodes.address_of(self._config.node_id)
+        others = {(each.host, each.port) for each in self._nodes.addresses() if each != own}
+        if not self._has_followed and others <= self._strangers:
+            told = ", ".join(f"{host}:{port}" for host, port in sorted(others))
+            raise ConfigError(
+                f"the controllers at {told} are of another cluster than this node's directories, which are of "
+                f"{self._fetcher.cluster_id}; nothing was changed",
+                where=self._config.where(VOTERS) or self._config.where(BOOTSTRAP),
+                hint="is it another cluster's directory, or are the addresses another cluster's?",
+            )
 
     async def _take(self, answer: Fetched, standing: _Standing) -> None:
         """Take what the leader sent; its high watermark counts for a log that agrees with its own."""

@@ -92,6 +92,9 @@ def open_node(parts: NodeParts) -> QuorumNode:
     snapshot, _problem = SnapshotStore(directory=directory, files=machine.files).load_newest()
     founding = read_founding(directory, machine.files)
     directory_id, cluster_id = _directory_id(directory.parent, machine.files), engine.cluster_id
+    if founding is not None and founding.cluster_id and founding.cluster_id != cluster_id:
+        what = f"{directory} was founded as cluster {founding.cluster_id}, and {directory.parent} is of {cluster_id}"
+        raise ConfigError(f"{what}: it is another cluster's; nothing was changed", where=META_PROPERTIES)
     replica = open_quorum_log(
         log=opened,
         beside=_beside(parts, snapshot, founding),

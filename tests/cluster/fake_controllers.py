@@ -84,6 +84,7 @@ class Quorum:
         answered: Which controllers did something, and what, by API key.
         unaware: Controllers that still believe in this leader and epoch.
         silent: Controllers that answer nothing.
+        strangers: Controllers of another cluster, where they are asked for the log.
         batches: The log, a record in each.
         changed: Set when a fetch that waits is to look again.
         diverging: Where the leader says that the log of who fetches goes another way, once.
@@ -98,6 +99,7 @@ class Quorum:
     answered: list[tuple[int, int]] = attrs.field(factory=list)
     unaware: dict[int, tuple[int, int]] = attrs.field(factory=dict)
     silent: set[int] = attrs.field(factory=set)
+    strangers: set[int] = attrs.field(factory=set)
     batches: list[bytes] = attrs.field(factory=list)
     changed: trio.Event = attrs.field(factory=trio.Event)
     diverging: EpochEndOffset | None = None
@@ -188,6 +190,8 @@ class FakeController:
 
     async def _fetched(self, request: FetchRequest) -> FetchResponse:
         quorum, wanted = self._quorum, request.topics[0].partitions[0]
+        if self.node_id in quorum.strangers:
+            return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
         offset = wanted.fetch_offset
         quorum.fetches.append((self.node_id, offset, wanted.last_fetched_epoch, wanted.high_watermark))
         error = self._refusal(wanted.current_leader_epoch)

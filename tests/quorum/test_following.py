@@ -13,7 +13,7 @@ import trio
 from odradek.kernel.cluster.metadata_fetches import MetadataFetcher
 from odradek.kernel.contracts.election import ElectionInput, FetchEnded, PeerRefused, Role
 from odradek.kernel.controller.snapshots import SnapshotId
-from odradek.kernel.errors import ErrorCode, StorageError
+from odradek.kernel.errors import ConfigError, ErrorCode, StorageError
 from odradek.kernel.metadata.records import ConfigRecord
 from odradek.kernel.quorum.following import MetadataFollowing
 from odradek.kernel.records.batch import iterate_batches
@@ -212,6 +212,31 @@ def test_a_leader_that_lost_what_was_committed_is_not_followed() -> None:
     with pytest.raises(ExceptionGroup) as refusal:
         beside(main)
     assert refusal.group_contains(StorageError, match="that is committed")
+
+
+def test_a_directory_of_another_cluster_than_all_others_is_refused() -> None:
+    async def main(following: Following) -> None:
+        following.quorum.strangers = {1, 2, 3}
+        await trio.sleep(10)
+
+    with pytest.raises(ExceptionGroup) as refusal:
+        beside(main, knows_leader=False)
+    assert refusal.group_contains(ConfigError, match="are of another cluster than this node's directories")
+
+
+@pytest.mark.parametrize("has_followed", [False, True], ids=["all but one", "all, later"])
+def test_controllers_that_turn_out_to_be_another_clusters_may_be_wrong_themselves(has_followed: bool) -> None:
+    async def main(following: Following) -> int:
+        if has_followed:
+            await following.caught_up()
+        following.quorum.strangers = {1, 2, 3} if has_followed else {2, 3}
+        following.quorum.tell()
+        await trio.sleep(10)
+        following.quorum.strangers = set()
+        following.quorum.append(RECORD)
+        return await following.caught_up()
+
+    assert beside(main, knows_leader=has_followed) < 5000
 
 
 def test_a_snapshot_is_taken_part_by_part_and_the_leader_lives_all_the_while() -> None:
