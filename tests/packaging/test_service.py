@@ -170,6 +170,7 @@ def test_the_unit_s_broker_keeps_its_records_in_the_folder_that_systemd_makes(tm
 
     assert "ExecStart=/opt/odradek/bin/odradek serve --config /etc/odradek/odradek.toml\n" in unit
     assert "StateDirectory=odradek\n" in unit
+    assert "StateDirectoryMode=0750\nUMask=0027\n" in unit  # records are the broker's alone
     assert config.log_dirs == ("/var/lib/odradek",)
 
 
