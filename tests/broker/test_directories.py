@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,12 +14,25 @@ from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
 from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_dirs
+from odradek.kernel.wire.messages.api_08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from odradek.kernel.wire.messages.api_09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
+from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
-from tests.waiting import until_async
+from tests.waiting import until, until_async
 
 from .broker_beside import address_of, work_beside
-from .broker_process import KEEPS_EVERYTHING, Client, batch_of
+from .broker_process import KEEPS_EVERYTHING, Client, batch_of, broker_process
 from .test_live_config import BROKER, alter
+from .test_process import create as create_topic
 from .test_process import produce
 
 if TYPE_CHECKING:
@@ -130,6 +144,96 @@ def test_moves_that_the_end_of_the_broker_cuts_off_are_done_after_the_next_start
 
     served(tmp_path, create_and_ask)
     served(tmp_path, look)
+
+
+class Committer:
+    """A client that commits in one group, and asks for moves of what it commits to.
+
+    It asks again as clients do: where a log takes another's place, its partition is led by nobody for a moment.
+    """
+
+    def __init__(self, client: Client, directory: Path) -> None:
+        self._client = client
+        self._directories = {str(directory / "one"), str(directory / "two")}
+
+    def is_coordinated(self) -> bool:
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+        response = self._client.ask(request, 4)
+        assert isinstance(response, FindCoordinatorResponse)
+        return response.coordinators[0].error_code == ErrorCode.NONE and self.committed() is not None
+
+    def last(self) -> int:
+        """Return what was committed last, -1 for nothing."""
+        until(lambda: self.committed() is not None)
+        found = self.committed()
+        return self.last() if found is None else found
+
+    def committed(self) -> int | None:
+        """Return the same, None while nobody can tell."""
+        group = OffsetFetchRequestGroup(group_id="g", topics=None)
+        response = self._client.ask(OffsetFetchRequest(groups=[group]), 8)
+        assert isinstance(response, OffsetFetchResponse)
+        (found,) = response.groups
+        if found.error_code:
+            return None
+        return found.topics[0].partitions[0].committed_offset if found.topics else -1
+
+    def commit(self, offset: int) -> bool:
+        """Commit; return whether that is acknowledged."""
+        part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+        topic = OffsetCommitRequestTopic(name="t", partitions=[part])
+        request = OffsetCommitRequest(group_id="g", member_id="", generation_id_or_member_epoch=-1, topics=[topic])
+        response = self._client.ask(request, 8)
+        assert isinstance(response, OffsetCommitResponse)
+        return response.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+    def places(self) -> dict[str, bool]:
+        """Return in which directories the topic's partition lies, and where it is a copy under way."""
+        response = self._client.ask(describe_dirs.DescribeLogDirsRequest(topics=None), 4)
+        assert isinstance(response, describe_dirs.DescribeLogDirsResponse)
+        return {
+            result.log_dir: found.is_future_key
+            for result in response.results
+            for topic in result.topics
+            if topic.name == "__consumer_offsets"
+            for found in topic.partitions
+        }
+
+    def moves(self) -> bool:
+        """Ask for a move to the other directory; return whether it was begun."""
+        now = [path for path, is_copy in self.places().items() if not is_copy]
+        if not now:
+            return False
+        (other,) = self._directories.difference(now)
+        topic = alter_dirs.AlterReplicaLogDirTopic(name="__consumer_offsets", partitions=[0])
+        wanted = alter_dirs.AlterReplicaLogDir(path=other, topics=[topic])
+        response = self._client.ask(alter_dirs.AlterReplicaLogDirsRequest(dirs=[wanted]), 2)
+        assert isinstance(response, alter_dirs.AlterReplicaLogDirsResponse)
+        return response.results[0].partitions[0].error_code == ErrorCode.NONE
+
+
+def test_commits_outlive_kills_while_their_topic_moves_from_one_directory_to_the_other(tmp_path: Path) -> None:
+    options = [f"log.dirs={tmp_path / 'one'},{tmp_path / 'two'}", "offsets.topic.num.partitions=1"]
+    last = -1
+    for rate in ("64", "100000000", None):  # killed in the middle of a copy, and around the swap; not at all
+        rates = [] if rate is None else [f"{MOVE_RATE}={rate}"]
+        with broker_process(None, *options, *rates) as broker, Client(broker.address) as client:
+            create_topic(client, "t")
+            committer = Committer(client, tmp_path)
+            until(committer.is_coordinated)
+
+            assert committer.last() == last
+
+            if rate is None:
+                until(lambda: list(committer.places().values()) == [False])  # noqa: B023 - called here alone
+
+                assert committer.last() == last
+                return
+            until(committer.moves)
+            for offset in range(last + 1, last + 11):
+                until(partial(committer.commit, offset))
+                last = offset
+            broker.kill()
 
 
 def test_the_rate_of_moves_acts_at_once(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.waiting import until
 
 from .broker_process import BrokerProcess, Client, batch_of, broker_process
 from .test_process import create, fetch, produce
@@ -55,6 +57,43 @@ def test_a_signal_ends_a_broker_cleanly(tmp_path: Path, number: signal.Signals) 
     assert status == 0
     assert said.splitlines()[-1] == f"odradek: stopping ({number.name}); again: without waiting for clients"
     assert (tmp_path / CLEAN).exists()
+
+
+def acknowledged_until_the_end(address: str, partition: int, counts: dict[int, int]) -> None:
+    """Produce one record after the other until the broker is gone; count those that were acknowledged."""
+    with Client(address) as client:
+        try:
+            while produce(client, "orders", batch_of(b"one"), partition=partition)[0] == ErrorCode.NONE:
+                counts[partition] += 1
+        except (OSError, EOFError, AssertionError):
+            return
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_under_load_ends_a_broker_cleanly_and_what_it_acknowledged_is_there(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    partitions = range(4)
+    counts = dict.fromkeys(partitions, 0)
+    with broker_process(tmp_path, "num.partitions=4", is_measured=True) as broker, Client(broker.address) as client:
+        create(client, "orders")
+        producers = [
+            threading.Thread(target=acknowledged_until_the_end, args=(broker.address, each, counts))
+            for each in partitions
+        ]
+        for producer in producers:
+            producer.start()
+        until(lambda: min(counts.values()) >= 20)
+        broker.process.send_signal(number)
+        status, _ = broker.finish()
+        for producer in producers:
+            producer.join()
+
+    assert status == 0
+    assert (tmp_path / CLEAN).exists()
+    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+        ends = {each: fetch(client, "orders", partition=each)[1] for each in partitions}
+    assert all(ends[each] >= counts[each] for each in partitions)
 
 
 def test_a_hangup_is_ignored_under_nohup(tmp_path: Path) -> None:
