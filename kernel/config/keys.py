@@ -102,9 +102,9 @@ class Part(Enum):
     METRICS = ("metrics", False, "tunes Kafka's metrics library; counters and histograms here have no windows")
     THREADS = ("threads", False, "sizes thread pools of the JVM; one reactor serves everything here")
     WRITES = (
-        "coordinator writes",
+        "gathered writes",
         False,
-        "tunes how a coordinator gathers its writes; here one turn of the reactor is one append",
+        "tunes how coordinators and controllers gather writes; here what comes while one is written is the next",
     )
     CHECKPOINTS = (
         "checkpoints",

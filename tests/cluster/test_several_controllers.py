@@ -1,4 +1,8 @@
-"""What one of several controllers answers at its listener: leading or not, to voters, observers and strangers."""
+"""What one of several controllers answers at its listener: leading or not, to voters, observers and strangers.
+
+Codes, who is named as leader, and from which version on with its address, are those that a quorum of three of Apache
+Kafka 4.3.1 answered on 2026-11-26, by its leader and by a follower; its voters were fixed (`kraft.version` 0).
+"""
 
 from __future__ import annotations
 

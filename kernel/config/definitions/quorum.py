@@ -16,7 +16,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("controller.quorum.election.timeout.ms", INT, 1000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.fetch.timeout.ms", INT, 2000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.election.backoff.max.ms", INT, 1000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.MEMBERSHIP),
-    ("controller.quorum.append.linger.ms", INT, 25, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.CLUSTER),
+    ("controller.quorum.append.linger.ms", INT, 25, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.WRITES),
     ("controller.quorum.request.timeout.ms", INT, 2000, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.retry.backoff.ms", INT, 20, NOT_NEGATIVE, LOW, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.auto.join.enable", BOOLEAN, False, None, LOW, READ_ONLY, Part.MEMBERSHIP),
