@@ -30,8 +30,9 @@ from ..wire import fields as f
 from ..wire.codec import encode_bytes
 from ..wire.message import Message
 from .founding import FoundingVoter
-from .founding_directory import BOOTSTRAP, METADATA_LOG
+from .founding_directory import BOOTSTRAP, METADATA_LOG, FoundingDirectory
 from .founding_shell import voters_record
+from .growing import was_kept_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,8 +104,25 @@ class Formatting:
         for path in new:
             self._format(path)
         others = [path for path in new if path != self._home]
-        home = [self._home] if self._home in new else []
+        home = [self._home] if self._home in new or self._becomes_first() else []
         return Formatted(home, (), others) if self._voters is not None else Formatted((), home, others)
+
+    def _becomes_first(self) -> bool:
+        """Make a node that has kept its metadata alone the first of several, if it is one and the only one named."""
+        own, directory = self._config.node_id, self._home / METADATA_LOG
+        if [each.node_id for each in self._voters or ()] != [own] or not was_kept_alone(directory, self._files, own):
+            return False
+        (named,) = self._voters or ()
+        home = FoundingDirectory(self._config, self._machine)
+        home.take()
+        try:
+            directory_id = home.identify().directory_id
+            voters = [named._replace(directory_id=directory_id)]
+            with _telling("format", self._home):
+                keep_founding(directory, self._files, self._founding(voters, self._cluster_id))
+        finally:
+            home.release()
+        return True
 
     def _is_formatted(self, path: Path) -> bool:
         where = path / META_PROPERTIES
@@ -148,10 +166,11 @@ class Formatting:
                 self._files.mkdir(each)
                 self._files.fsync_directory(each.parent)
 
-    def _founding(self, voters: Sequence[FoundingVoter]) -> bytes:
+    def _founding(self, voters: Sequence[FoundingVoter], cluster_id: str = "") -> bytes:
+        """Return it without the cluster's id for a new log: Kafka reads no record of ours; `meta.properties` has it."""
         listener = self._config.get_list("controller.listener.names")[0].upper()
-        # Without the cluster's id: Kafka reads no record of ours, and `meta.properties` has it.
-        return encode_founding(FoundingCheckpoint(voters_record(voters, listener)), self._machine.clock.now_ms())
+        founding = FoundingCheckpoint(voters_record(voters, listener), cluster_id)
+        return encode_founding(founding, self._machine.clock.now_ms())
 
     def _features(self) -> bytes:
         """Return Kafka's `bootstrap.checkpoint`."""

@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         [
             ("format -t ID -c server.properties --standalone", "the first controller of a cluster"),
             ("format -t ID -c server.properties --no-initial-controllers", "one that is added to it later"),
+            ("format -t ID -c server.properties --standalone -g", "a broker that was alone, as the first of several"),
             ("format -t ID -c server.properties -I 1@a:9093:DIR1,2@b:9093:DIR2,3@c:9093:DIR3", "one of three"),
         ],
     )
