@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, TypeVarTuple, Unp
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
     from types import FrameType
 
 A = TypeVarTuple("A")
@@ -58,8 +58,10 @@ class Threads(Protocol):
         """
         ...
 
-    def map(self, function: Callable[[Item], T], items: Sequence[Item], *, count: int) -> list[T]:
+    def map(self, function: Callable[[Item], T], items: Iterable[Item], *, count: int) -> list[T]:
         """Call a function with each item on up to `count` threads beside each other; block until all is done.
+
+        Threads may begin with the first items while the caller's thread still takes the others.
 
         Returns:
             The results, in the order of the items.

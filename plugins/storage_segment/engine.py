@@ -43,12 +43,13 @@ from .moving import Copies, CopyPlan, MoveWork
 from .opening import Openings, known_state, open_in_reserve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from uuid import UUID
 
     from odradek.kernel.api import DiskError, KnownEnd, LogConfig, LogDirInfo, PartitionLog, StorageContext
 
     from .engine_work import CheckpointWork
+    from .flushing import LogFlush
     from .log_dir import LogDir
     from .opening import OpeningWork
     from .recovery import OpenedLog
@@ -143,18 +144,9 @@ class SegmentEngine:
 
     def _close_logs(self) -> set[str]:
         """Close all logs; return the directories of those that could not be. Their names last with the checkpoints."""
-        unclean = set()
-        begun = []
-        for partition, log in self._logs.items():
-            try:
-                if not log.is_offline:
-                    begun.append((partition, log.begin_close(syncs_parent=False)))
-                elif not log.is_closed:
-                    unclean.add(self._homes[partition].name)
-            except StorageError as exc:
-                _logger.error("%s", exc)  # an operator's error, told by its text
-                unclean.add(self._homes[partition].name)
-        errors = run_all([work for _, work in begun], self._context.threads)
+        unclean: set[str] = set()
+        begun: list[tuple[TopicPartition, LogFlush]] = []
+        errors = run_all(self._begin_closing(begun, unclean), self._context.threads)
         for (partition, work), error in zip(begun, errors, strict=True):
             try:
                 work.finish(error)
@@ -162,6 +154,19 @@ class SegmentEngine:
                 _logger.error("%s", exc)
                 unclean.add(self._homes[partition].name)
         return unclean
+
+    def _begin_closing(self, begun: list[tuple[TopicPartition, LogFlush]], unclean: set[str]) -> Iterator[LogFlush]:
+        """Begin to close one log after the other, and note which; note the directories of those that cannot be."""
+        for partition, log in self._logs.items():
+            try:
+                if not log.is_offline:
+                    begun.append((partition, log.begin_close(syncs_parent=False)))
+                    yield begun[-1][1]
+                elif not log.is_closed:
+                    unclean.add(self._homes[partition].name)
+            except StorageError as exc:
+                _logger.error("%s", exc)  # an operator's error, told by its text
+                unclean.add(self._homes[partition].name)
 
     def abandon(self) -> None:
         """Let go of everything as a crash of the process would: nothing is flushed, closed or marked; for tests."""

@@ -6,12 +6,13 @@ never made anew. What is not open goes by its path and is passed over when it is
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from odradek.kernel.api import CREATE, FileHandle, frozen, replace_file, sync_file, write_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from odradek.kernel.api import Files, Threads
@@ -81,12 +82,21 @@ class LogFlush:
         self.owner.end_flush(self, error)
 
 
-def run_all(works: Sequence[LogFlush], threads: Threads) -> list[Exception | None]:
-    """Run works and return what each raised; many of them beside each other, which a file system commits together."""
-    if len(works) <= FEW:
-        return _outcomes(works)
-    pieces = [works[first : first + AT_ONCE] for first in range(0, len(works), AT_ONCE)]
-    return [outcome for outcomes in threads.map(_outcomes, pieces, count=THREADS) for outcome in outcomes]
+def run_all(works: Iterator[LogFlush], threads: Threads) -> list[Exception | None]:
+    """Run works and return what each raised.
+
+    Many run beside each other, which a file system commits together, and while those that follow are still begun.
+    """
+    first = [*islice(works, FEW + 1)]
+    if len(first) <= FEW:
+        return _outcomes(first)
+    outcomes = threads.map(_outcomes, _pieces(chain(first, works)), count=THREADS)
+    return [outcome for each in outcomes for outcome in each]
+
+
+def _pieces(works: Iterator[LogFlush]) -> Iterator[Sequence[LogFlush]]:
+    while piece := [*islice(works, AT_ONCE)]:
+        yield piece
 
 
 def _outcomes(works: Sequence[LogFlush]) -> list[Exception | None]:

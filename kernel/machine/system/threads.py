@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, TypeVarTuple, Unpack
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
     from types import FrameType
 
     from ..threads import Silence
@@ -25,7 +25,7 @@ class SystemThreads:
     run_sync = staticmethod(trio.to_thread.run_sync)
     new_event = staticmethod(threading.Event)
 
-    def map(self, function: Callable[[Item], T], items: Sequence[Item], *, count: int) -> list[T]:
+    def map(self, function: Callable[[Item], T], items: Iterable[Item], *, count: int) -> list[T]:
         """See `Threads.map`."""
         from concurrent.futures import ThreadPoolExecutor  # for a broker's end, not its start
 

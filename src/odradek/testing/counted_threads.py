@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, TypeVarTuple, Unpack
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from odradek.kernel.machine.threads import Silence, ThreadEvent, Threads
 
@@ -49,7 +49,7 @@ class CountedThreads:
             done, self._one_is_done = self._one_is_done, trio.Event()
             done.set()
 
-    def map(self, function: Callable[[Item], T], items: Sequence[Item], *, count: int) -> list[T]:
+    def map(self, function: Callable[[Item], T], items: Iterable[Item], *, count: int) -> list[T]:
         """See `Threads.map`."""
         return self._threads.map(function, items, count=count)
 

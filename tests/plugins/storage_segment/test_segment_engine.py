@@ -5,17 +5,25 @@ import logging
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 import pytest
 
 from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition, do_now
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.plugins.storage_segment.formats import CLEAN_SHUTDOWN
+from odradek.plugins.storage_segment.log import SegmentLog
 from odradek.testing.batches import make_batch
 from odradek.testing.contracts.storage_base import MONOTONIC_MS, PARTITION, SMALL, all_bytes, fill, make_context
 
 from .full_disk import FullDisk
+
+Item = TypeVar("Item")
+T = TypeVar("T")
 
 
 class FailingFiles(OsFiles):
@@ -505,3 +513,59 @@ def test_a_checkpoint_writes_where_something_changed_and_once_more_so_that_its_n
     engine.close({})
     texts = [(tmp_path / name / "log-start-offset-checkpoint").read_text() for name in both]
     assert texts == ["0\n0\n", "0\n1\norders 1 2\n"]  # a start that is the first offset is none to write down
+
+
+MANY = 100
+"""Logs: more than are closed one after the other."""
+
+
+class InstantThreads(SystemThreads):
+    """Threads that are none: what they are given is done as it is taken."""
+
+    def map(self, function: Callable[[Item], T], items: Iterable[Item], *, count: int) -> list[T]:
+        """See `Threads.map`."""
+        return [function(item) for item in items]
+
+
+def test_many_logs_are_synced_while_others_are_yet_to_be_closed(tmp_path: Path) -> None:
+    open_counts = []
+
+    class WatchedFiles(OsFiles):
+        def __init__(self) -> None:
+            super().__init__()
+            sync = self.fsync
+
+            def fsync(fd: int, /) -> None:
+                open_counts.append(sum(not log.is_offline for log in logs))
+                sync(fd)
+
+            self.fsync = fsync
+
+    logs: list[SegmentLog] = []
+    context = make_context(tmp_path, files=WatchedFiles())
+    engine = SegmentEngine(attrs.evolve(context, threads=InstantThreads()))
+    engine.start()
+    for number in range(MANY):
+        log = engine.open_log(partition(number), SMALL)
+        assert isinstance(log, SegmentLog)
+        fill(log, 0, 1)
+        logs.append(log)
+    open_counts.clear()
+    engine.close({})
+    again = started(tmp_path)
+
+    assert open_counts == sorted(open_counts, reverse=True)
+    assert open_counts[0] > 0 == open_counts[-1]
+    assert [again.open_log(partition(number), SMALL).recovery_point for number in range(MANY)] == [1] * MANY
+
+
+def test_one_of_many_logs_that_cannot_be_closed_costs_its_directory_the_mark_of_a_clean_end(tmp_path: Path) -> None:
+    files = FailingFiles(tmp_path / "logs0" / str(partition(70).topic_partition))
+    engine = started(tmp_path, dirs=2, files=files)
+    for number in range(MANY):
+        fill(engine.open_log(partition(number), SMALL, log_dir=str(tmp_path / f"logs{number % 2}")), 0, 1)
+    files.error = errno.EDQUOT
+    engine.close({})
+
+    assert CLEAN_SHUTDOWN not in names(tmp_path / "logs0")
+    assert CLEAN_SHUTDOWN in names(tmp_path / "logs1")

@@ -17,7 +17,7 @@ from .seeds import SCHEDULING, between
 from .world import MICROSECOND, MILLISECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from odradek.kernel.machine.threads import Silence
 
@@ -118,16 +118,17 @@ class Threads:
         """Return an event that nothing has set."""
         return Event()
 
-    def map(self, function: Callable[[Item], T], items: Sequence[Item], *, count: int) -> list[T]:
+    def map(self, function: Callable[[Item], T], items: Iterable[Item], *, count: int) -> list[T]:
         """Call a function with each item, in any order of the items.
 
         Returns:
             The results, in the order of the items.
         """
-        places = [*range(len(items))]
+        taken = [*items]
+        places = [*range(len(taken))]
         self._random.shuffle(places)
-        results = {place: function(items[place]) for place in places}
-        return [results[place] for place in range(len(items))]
+        results = {place: function(taken[place]) for place in places}
+        return [results[place] for place in range(len(taken))]
 
     async def watch_run(self, on_silence: Callable[[Silence], None], *, pause_s: float, limit_s: float) -> NoReturn:
         """See `kernel.machine.threads.Threads.watch_run`: computing takes no time, so nobody is ever silent."""
