@@ -6,6 +6,7 @@
 | `kill` | `kill -9` of a broker, not the controller's, that leads 1, 10, 100, 1,000 partitions: to the next record |
 | | that is acknowledged in the first of them, which gets one each millisecond, and to one in each |
 | `drain` | SIGTERM to a broker that leads 100: the slowest of records sent one after the other until it has ended |
+| `controller` | both, of the broker beside the controller: another node becomes the controller first |
 | `scaling` | small produces at one replica, to one broker and spread over two: the brokers' processor time for each |
 
 Clients have their default settings. Each kill and each drain has a cluster of its own. `--beside` starts Apache Kafka's
@@ -86,14 +87,14 @@ class Fleet(NamedTuple):
         """Return what all of them have used of the processors."""
         return sum(cpu_seconds(pid) for pid in self.all_pids)
 
-    def victim(self) -> int:
-        """Return the id of a broker that is not the controller."""
+    def victim(self, *, is_controller: bool = False) -> int:
+        """Return the id of the broker beside the controller, or of another one."""
         asked = DescribeQuorumRequest(
             topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
         )
         answer = Wire(self.bootstraps[1]).ask(asked, 0)
         controller = answer.topics[0].partitions[0].leader_id
-        return min(each for each in self.bootstraps if each != controller)
+        return controller if is_controller else min(each for each in self.bootstraps if each != controller)
 
     def create(self, name: str, leaders: Sequence[int], replicas: int) -> None:
         """Create a topic whose partitions these brokers lead, and wait until every broker knows it."""
@@ -259,9 +260,9 @@ def measure_start(fleet: Fleet) -> None:
     show("start", fleet, f"ready {fleet.ready_s:.2f} s   idle {memory:.0f} MiB, {idle:.1f} % of a core")
 
 
-def measure_kill(fleet: Fleet, client: str, count: int) -> None:
+def measure_kill(fleet: Fleet, client: str, count: int, *, is_controller: bool = False) -> None:
     """Print how long the next record takes when the broker that leads its partition is killed."""
-    victim = fleet.victim()
+    victim = fleet.victim(is_controller=is_controller)
     fleet.create(TOPIC, [victim] * count, BROKERS)
     with CLIENTS[client](fleet.bootstrap) as sending:
         sending.each(count)
@@ -269,12 +270,13 @@ def measure_kill(fleet: Fleet, client: str, count: int) -> None:
         first_s = sending.stream(lambda: os.kill(fleet.pids[victim], signal.SIGKILL))
         sending.each(count)
         all_s = time.perf_counter() - begin - STREAM_SECONDS
-    show("kill", fleet, f"{count:5} led, {client:<10} next {first_s:7.3f} s, one of each {all_s:7.3f} s")
+    case = "controller" if is_controller else "kill"
+    show(case, fleet, f"{count:5} led, {client:<10} next {first_s:7.3f} s, one of each {all_s:7.3f} s")
 
 
-def measure_drain(fleet: Fleet, client: str) -> None:
+def measure_drain(fleet: Fleet, client: str, *, is_controller: bool = False) -> None:
     """Print the slowest record while a broker ends in order."""
-    victim = fleet.victim()
+    victim = fleet.victim(is_controller=is_controller)
     fleet.create(TOPIC, [victim] * DRAINED_COUNT, BROKERS)
     with CLIENTS[client](fleet.bootstrap) as sending:
         for _ in range(WARM_RECORDS):
@@ -287,7 +289,8 @@ def measure_drain(fleet: Fleet, client: str) -> None:
             times.append(sending.one())
         ended_s = time.perf_counter() - begin
     text = f"slowest {max(times):7.3f} s of {len(times)}, usual {usual_s * 1e3:.2f} ms, ended after {ended_s:.2f} s"
-    show("drain", fleet, f"{DRAINED_COUNT:5} led, {client:<10} {text}")
+    case = "controller" if is_controller else "drain"
+    show(case, fleet, f"{DRAINED_COUNT:5} led, {client:<10} {text}")
 
 
 def is_alive(pid: int) -> bool:
@@ -332,7 +335,16 @@ def show(case: str, fleet: Fleet, text: str) -> None:
     print(f"{case:<8} {fleet.name:<8} {text}", flush=True)
 
 
-CASES: Final = ("start", "kill", "drain", "scaling")
+CASES: Final = ("start", "kill", "drain", "controller", "scaling")
+
+
+def measure_controller(client: str) -> None:
+    """Print what becomes of a client's records when the broker that goes has the controller, too."""
+    for count in COUNTS:
+        with ours() as fleet:
+            measure_kill(fleet, client, count, is_controller=True)
+    with ours() as fleet:
+        measure_drain(fleet, client, is_controller=True)
 
 
 def main() -> None:
@@ -354,6 +366,8 @@ def main() -> None:
             if "drain" in options.only:
                 with ours() as fleet:
                     measure_drain(fleet, client)
+            if "controller" in options.only:
+                measure_controller(client)
     if "scaling" in options.only:
         with ours() as fleet:
             measure_scaling(fleet, options.rounds)

@@ -11,12 +11,14 @@ import trio
 from odradek.client import NewTopic
 from odradek.client.admin_values import QuorumDescription, QuorumReplica
 from odradek.kernel.metadata.image import ControllerImage
-from odradek.lab.simulator.cluster import Cluster
+from odradek.kernel.peers.connection import open_connection
+from odradek.kernel.wire.messages.api_55_describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
+from odradek.lab.simulator.cluster import PORT, Cluster
 from odradek.lab.simulator.running import run_in_world
 from odradek.lab.simulator.seeds import Seeds
 from odradek.lab.simulator.world import SECOND, World
 
-from .simulated import LIMIT_S, admin, image_of, until
+from .simulated import CONNECTION, LIMIT_S, admin, image_of, until
 
 T = TypeVar("T")
 
@@ -95,3 +97,22 @@ def test_voters_are_changed_by_any_broker_and_another_one_leads_when_the_control
     assert removed == expected
     assert added == [1, 2, 3]
     assert after != before
+
+
+def test_who_asks_in_an_older_version_is_told_what_that_can_say() -> None:
+    asked = DescribeQuorumRequest(
+        topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+    )
+
+    async def main(cluster: Cluster) -> list[tuple[int, list[int], int]]:
+        told = []
+        network = cluster.client_machine("asker").network
+        for broker_id in cluster.brokers:
+            for version in (0, 1, 2):
+                async with open_connection(f"broker-{broker_id}", PORT, CONNECTION, network=network) as connection:
+                    answer = await connection.request(asked, timeout_ms=30_000, version=version)
+                part = answer.topics[0].partitions[0]
+                told.append((part.error_code, [each.replica_id for each in part.current_voters], len(answer.nodes)))
+        return told
+
+    assert in_quorum_of_three(main) == [(0, [1, 2, 3], 0), (0, [1, 2, 3], 0), (0, [1, 2, 3], 3)] * 3

@@ -19,6 +19,7 @@ from ...wire.messages.api_55_describe_quorum import DescribeQuorumResponse, List
 from ...wire.messages.api_80_add_raft_voter import AddRaftVoterResponse
 from ...wire.messages.api_81_remove_raft_voter import RemoveRaftVoterResponse
 from ...wire.messages.api_82_update_raft_voter import CurrentLeader, UpdateRaftVoterResponse
+from ..handlers.api_55_describe_quorum import as_of
 from .asked_of_controller import is_of_another_cluster, leader_endpoints, wrong_epoch
 
 if TYPE_CHECKING:
@@ -78,7 +79,6 @@ class DescribeQuorumHandler:
     """Answers DescribeQuorum of a node that is one of several controllers: the leader's is the answer that counts."""
 
     api_key = 55
-    first_version_with_nodes: Final = 2
 
     def __init__(self, *, feed: Callable[[], MetadataFeedView]) -> None:
         """Make the handler."""
@@ -89,17 +89,14 @@ class DescribeQuorumHandler:
         feed = self._feed()
         answer = await feed.ask(request)
         parts = [part for topic in answer.topics for part in topic.partitions]
-        if context.api_version < self.first_version_with_nodes:
-            for state in (state for part in parts for state in (*part.current_voters, *part.observers)):
-                state.replica_directory_id = ZERO_ID
-        elif [part.error_code for part in parts] == [ErrorCode.NONE]:
+        if [part.error_code for part in parts] == [ErrorCode.NONE]:
             answer.nodes = [
                 Node(
                     node_id=node_id, listeners=[Listener(name=name, host=host, port=port) for name, host, port in found]
                 )
                 for node_id, found in sorted(feed.listeners.items())
             ]
-        return answer
+        return as_of(context.api_version, answer)
 
     def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that fails as a whole."""

@@ -130,13 +130,24 @@ class ForwardedQuorumHandler:
 
     async def handle_async(self, request: DescribeQuorumRequest, context: RequestContext) -> Answer:
         """Answer what the controller answers. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request)
+        answer: DescribeQuorumResponse = await self._calls.ask(request)
+        return as_of(context.api_version, answer)
 
     def error_response(
         self, request: DescribeQuorumRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
         """Return the response that fails as a whole."""
         return DescribeQuorumResponse(error_code=code, error_message=detail)
+
+
+def as_of(version: int, answer: DescribeQuorumResponse) -> DescribeQuorumResponse:
+    """Return an answer without what an older version cannot say: directories and nodes."""
+    if version < FIRST_VERSION_WITH_NODES:
+        answer.nodes = []
+        parts = (part for topic in answer.topics for part in topic.partitions)
+        for state in (state for part in parts for state in (*part.current_voters, *part.observers)):
+            state.replica_directory_id = ZERO_ID
+    return answer
 
 
 def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
