@@ -44,7 +44,7 @@ from .ballots import Ballots, State
 from .effects import Effects
 from .leadership import Leadership
 from .standing import NOBODY, Standing, decode_standing
-from .timing import Timeouts, Timer
+from .timing import FOUNDED_STEP_MS, Timeouts, Timer
 from .voters import NOBODY as NO_VOTERS
 from .voters import ReplicaKey, Voters
 
@@ -132,6 +132,9 @@ class Replica:
         else:
             self._enter_waiting()
         self._wait()
+        if self.may_stand and self.voters.are_founders and standing.epoch == last.end_offset == 0:
+            place = next(place for place, key in enumerate(self.voters.keys) if key.means(self.me))
+            self.waiting.start((place + 1) * FOUNDED_STEP_MS)  # nobody can lead yet, so nobody is waited for
         self._stand_alone()
 
     def change_voters(self, voters: Voters) -> None:

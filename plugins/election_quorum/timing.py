@@ -15,6 +15,9 @@ BACKOFF_KEY: Final = "controller.quorum.election.backoff.max.ms"
 REFUSED_STEP_MS: Final = 50
 """By so much those who see their leader's machine refuse connections stand one after the other: votes do not split."""
 
+FOUNDED_STEP_MS: Final = 100
+"""By so much voters that have just founded their cluster stand one after the other."""
+
 
 class Timer:
     """Something that is due after a time. Owned by the election."""
