@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from ..classes import frozen
 from ..config.meta_properties import META_PROPERTIES, MetaProperties, decode_meta_properties, encode_meta_properties
 from ..config.roles import parse_roles
+from ..controller.founding_checkpoint import FILE_NAME as FOUNDING
 from ..controller.founding_checkpoint import keep_founding, read_founding
 from ..controller.quorum_state import FILE_NAME as QUORUM_STATE
 from ..errors import CorruptionError, StorageError
@@ -66,12 +67,15 @@ class FoundDirectory:
     Attributes:
         standing: What it makes of the node.
         cluster_id: The cluster's; empty where no directory says it.
+        names_voters: Whether it is known that somebody votes: a metadata log alone may be one that this node, or
+            another one, has kept alone so far.
         held: The founding's checkpoint, where one is held.
     """
 
     standing: Standing
     cluster_id: str
     held: bytes | None = None
+    names_voters: bool = True
 
 
 class FoundingDirectory:
@@ -103,8 +107,11 @@ class FoundingDirectory:
         meta = self._meta(self._home)
         cluster_id = "" if meta is None else meta.cluster_id
         for path in (each / METADATA_LOG for each, found in names.items() if METADATA_LOG in found):
-            if any(name.endswith(_OF_METADATA) for name in self._names(path)):
-                return FoundDirectory(Standing.FOUNDED, cluster_id or self._founded_id(path))
+            inside = self._names(path)
+            if any(name.endswith(_OF_METADATA) for name in inside):
+                names_voters = bool({FOUNDING, QUORUM_STATE} & inside)
+                known = cluster_id or self._founded_id(path)
+                return FoundDirectory(Standing.FOUNDED, known, names_voters=names_voters)
         if HELD in names[self._home]:
             with _telling("read", self._home / HELD):
                 held = read_file(self._files, self._home / HELD)

@@ -70,6 +70,10 @@ CONTROLLERS: Final = 2
 KRAFT_VERSIONS: Final = (0, 1)
 """The versions of a quorum's protocol that a voter of ours speaks."""
 CLUSTER_ID: Final = "odradek.cluster.id"
+_KEPT_ALONE: Final = (
+    "the metadata in {} was kept by one node alone, so nothing there says who votes: if it was this one, "
+    "`odradek format --cluster-id {} --standalone --ignore-formatted` makes it the first of several"
+)
 
 
 @frozen
@@ -131,6 +135,8 @@ class FoundingShell:
         found = self._directory.look()
         if found.standing not in (Standing.UNFOUNDED, Standing.HOLDS):
             self._check_cluster(found.cluster_id, str(self._directory))
+            if not found.names_voters:
+                log.warning("%s", _KEPT_ALONE.format(self._directory, found.cluster_id))
             self.outcome = FoundingOutcome(found.cluster_id, found.standing is Standing.STATIC)
             return self.outcome
         self._tls = controller_tls(self._config)
@@ -138,6 +144,8 @@ class FoundingShell:
         own, held = self._directory.identify(), None
         if found.held is not None:
             held = self._read(found.held, str(self._directory))
+            if held is None:
+                raise CorruptionError(f"{self._directory}: the founding that is held says not whose it is")
             self._check_cluster(held.cluster_id, str(self._directory))
         self._steps = FoundingSteps(own, self._candidates, held=held, new_cluster_id=self._new_cluster_id)
         self.handlers = (
@@ -289,15 +297,17 @@ class FoundingShell:
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
-    def _read(self, data: bytes, where: str) -> Founding:
+    def _read(self, data: bytes, where: str) -> Founding | None:
         """Return what a checkpoint says, and keep its bytes: they are passed on as they are.
 
+        None: it was written by hand, and does not say whose it is; who has it is founded.
+
         Raises:
-            CorruptionError: It is damaged, or does not say whose it is.
+            CorruptionError: It is damaged.
         """
         read = decode_founding(data, where)
         if not read.cluster_id or not all(voter.endpoints for voter in read.voters.voters):
-            raise CorruptionError(f"{where}: a founding says its cluster's id, and where its voters are")
+            return None
         voters = sorted(
             FoundingVoter(each.voter_id, each.voter_directory_id, each.endpoints[0].host, each.endpoints[0].port)
             for each in read.voters.voters

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import UUID
 
 import attrs
 import trio
@@ -14,13 +15,16 @@ import trio
 from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.api_handler import Answer, ApiHandler, RequestContext
+from odradek.kernel.controller.founding_checkpoint import FoundingCheckpoint, encode_founding
 from odradek.kernel.dispatch.controller.bare_router import bare_router
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.files import Files
 from odradek.kernel.machine.machine import Machine
 from odradek.kernel.network.configure import network_settings
 from odradek.kernel.network.server import NetworkServer
-from odradek.kernel.quorum.founding_shell import FoundingOutcome, founded_config
+from odradek.kernel.quorum.founding import FoundingVoter
+from odradek.kernel.quorum.founding_messages import founding_answer
+from odradek.kernel.quorum.founding_shell import FoundingOutcome, founded_config, voters_record
 from odradek.kernel.types import METADATA_TOPIC
 from odradek.kernel.wire.messages.api_55_describe_quorum import (
     DescribeQuorumRequest,
@@ -28,7 +32,7 @@ from odradek.kernel.wire.messages.api_55_describe_quorum import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from odradek.kernel.wire.messages.api_59_fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from odradek.kernel.wire.messages.api_59_fetch_snapshot import FetchSnapshotRequest
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.lab.simulator.machine import SimulatedHost
 from odradek.lab.simulator.network import Network
@@ -42,6 +46,12 @@ DATA_DIR = Path("/data")
 IDS = (1, 2, 3)
 BY_VOTERS = {"controller.quorum.voters": "1@node-1:9093,2@node-2:9093,3@node-3:9093"}
 BY_SERVERS = {"controller.quorum.bootstrap.servers": "node-1:9093,node-2:9093,node-3:9093"}
+
+
+OF_KAFKA = encode_founding(
+    FoundingCheckpoint(voters_record([FoundingVoter(9, UUID(int=9), "node-9", 9093)], "CONTROLLER")), 0
+)
+"""What `kafka-storage format` leaves: it says who votes, and not whose it is."""
 
 
 def config_of(node_id: int, settings: Mapping[str, str]) -> BrokerConfig:
@@ -79,7 +89,7 @@ def of_cluster(cluster_id: str) -> list[ApiHandler]:
     topic = ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[part])
     return [
         Fixed(DescribeQuorumRequest.__api_key__ or 0, DescribeQuorumResponse(topics=[topic])),
-        Fixed(FetchSnapshotRequest.__api_key__ or 0, FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)),
+        Fixed(FetchSnapshotRequest.__api_key__ or 0, founding_answer(OF_KAFKA)),
         Fixed(DescribeClusterRequest.__api_key__ or 0, DescribeClusterResponse(cluster_id=cluster_id)),
     ]
 

@@ -17,7 +17,7 @@ METADATA_DIR = DATA_DIR / "__cluster_metadata-0"
 def test_three_that_are_there_found_one_cluster_of_which_all_are_voters(settings: dict[str, str]) -> None:
     async def main(nodes: Nodes) -> list[FoundingCheckpoint | None]:
         nodes.start(3, 1)
-        await trio.sleep(5)
+        await trio.sleep(3)
         assert not nodes.outcomes
         nodes.start(2)
         begun_s = trio.current_time()
@@ -80,7 +80,7 @@ def test_of_three_new_disks_none_founds_before_all_are_there(caplog: pytest.LogC
             nodes.replace_disk(each)
         nodes.end(3)
         nodes.start(1, 2)
-        await trio.sleep(20)
+        await trio.sleep(4)
 
         assert not nodes.outcomes.keys() & {1, 2}
 
@@ -93,7 +93,7 @@ def test_another_number_of_voters_is_told_and_waited_for(caplog: pytest.LogCaptu
     async def main(nodes: Nodes) -> None:
         nodes.start(1, 2)
         nodes.start(3, settings={"controller.quorum.voters": "2@node-2:9093,3@node-3:9093"})
-        await trio.sleep(5)
+        await trio.sleep(3)
         assert not nodes.outcomes
         nodes.end(3)
         nodes.start(3)
@@ -108,7 +108,7 @@ def test_a_node_configured_for_another_cluster_is_refused() -> None:
     async def main(nodes: Nodes) -> Exception:
         nodes.start(1, 2)
         nodes.start(3, settings={"odradek.cluster.id": "BBBBBBBBBBBBBBBBBBBBBB"})
-        await trio.sleep(5)
+        await trio.sleep(3)
         return nodes.failures[3]
 
     error = in_world(main, {**BY_VOTERS, "odradek.cluster.id": "AAAAAAAAAAAAAAAAAAAAAA"})
