@@ -291,6 +291,8 @@ BOUNDS: Final[dict[int, Bound]] = {
     69: pieces({"group_ids": NAMES}),
     74: slices({"resource_types": [2]}),
     75: slices({"topics": [], "response_partition_limit": 2000, "cursor": None}),
+    80: slices({"voter_id": 2, "listeners": [{"name": name, "host": "localhost", "port": 9093} for name in NAMES]}),
+    81: FIXED,
 }
 
 
