@@ -85,7 +85,7 @@ def acknowledge_before_the_write(monkeypatch: pytest.MonkeyPatch) -> None:
     def end_before(self: Files) -> None:
         if not self.is_dead and self in last:
             file, position = last.pop(self)
-            file.resize(min(position, len(file.data)))
+            file.resize(min(position, file.size_bytes))
         end(self)
 
     monkeypatch.setattr(Files, "pwritev", write_later)

@@ -156,6 +156,19 @@ def test_a_cut_that_was_not_synced_comes_back(disk: Disk, files: Files) -> None:
     assert read_file(after_power_loss(disk, files, PowerLoss.LOST), A) == content
 
 
+def test_what_is_stored_far_in_a_mapped_hole_is_in_the_file(disk: Disk, files: Files) -> None:
+    fd = files.open(A, READ_WRITE)
+    files.truncate(fd, 200_000)
+    files.fsync(fd)
+    files.fsync_directory(ROOT)
+    mapped = files.mmap(fd, 200_000, is_writable=True)
+    mapped[100_000] = 7
+    mapped[199_999] = 8
+
+    assert (files.pread(fd, 1, 100_000), files.pread(fd, 9, 199_998)) == (b"\x07", b"\0\x08")
+    assert read_file(after_power_loss(disk, files, PowerLoss.LOST), A) == bytes(200_000)
+
+
 def test_a_mapping_is_durable_as_of_its_files_sync(disk: Disk, files: Files) -> None:
     write(files, A, bytes(2000))
     files.fsync_directory(ROOT)
@@ -200,12 +213,12 @@ def test_a_file_is_durable_as_it_was_at_its_last_sync(steps: list[tuple[str, int
         else:
             file.sync()
             synced = present
-        assert (bytes(file.data), file.durable) == (present, synced)
+        assert (file.content, file.durable) == (present, synced)
     file.lose_power(PowerLoss.TORN, random.Random(seed))
 
-    assert min(len(synced), len(present)) <= len(file.data) <= max(len(synced), len(present))
-    for start in range(0, len(file.data), SECTOR_BYTES):
-        left = bytes(file.data[start : start + SECTOR_BYTES])
+    assert min(len(synced), len(present)) <= file.size_bytes <= max(len(synced), len(present))
+    for start in range(0, file.size_bytes, SECTOR_BYTES):
+        left = file.read(start, SECTOR_BYTES)
         old, new = (each[start : start + len(left)].ljust(len(left), b"\0") for each in (synced, present))
         assert left in (old, new)
 

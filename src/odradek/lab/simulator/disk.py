@@ -47,22 +47,42 @@ class File:
     """A file.
 
     Attributes:
-        data: The bytes, as the page cache has them.
+        data: The bytes up to the last that was written, as the page cache has them; behind them there is a hole.
+        size_bytes: How long it is, with that hole: indexes are made long and filled slowly, and a hole costs nothing.
         modified_ms: When it was changed, by the wall clock.
         allocated_bytes: How far it takes room on the disk.
         cold_blocks: What of it is not in the page cache, by number of block.
     """
 
-    __slots__ = ("_durable_bytes", "_overwritten", "allocated_bytes", "cold_blocks", "data", "modified_ms")
+    __slots__ = (
+        "_durable_bytes",
+        "_overwritten",
+        "allocated_bytes",
+        "cold_blocks",
+        "data",
+        "modified_ms",
+        "size_bytes",
+    )
 
     def __init__(self) -> None:
         """Make an empty one that the disk knows nothing of."""
         self.data = bytearray()
+        self.size_bytes = 0
         self.modified_ms = 0
         self.allocated_bytes = 0
         self.cold_blocks: set[int] = set()
         self._durable_bytes = 0
         self._overwritten: dict[int, bytes] = {}
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Return bytes, fewer at its end."""
+        found = bytes(self.data[position : position + size_bytes])
+        return found.ljust(max(min(size_bytes, self.size_bytes - position), 0), b"\0")
+
+    @property
+    def content(self) -> bytes:
+        """All of it."""
+        return self.read(0, self.size_bytes)
 
     def write(self, position: int, data: bytes) -> None:
         """Write bytes, behind a hole if need be."""
@@ -71,20 +91,20 @@ class File:
         if position > len(self.data):
             self.data += bytes(position - len(self.data))
         self.data[position:end] = data
+        self.size_bytes = max(self.size_bytes, end)
         self.allocated_bytes = max(self.allocated_bytes, end)
 
     def resize(self, size_bytes: int) -> None:
         """Cut, or grow by a hole."""
-        if size_bytes < len(self.data):
-            self._remember(size_bytes, len(self.data))
+        if size_bytes < self.size_bytes:
+            self._remember(size_bytes, len(self.data))  # of a hole nothing changes: the disk has it, too
             del self.data[size_bytes:]
             self.allocated_bytes = min(self.allocated_bytes, size_bytes)
-        else:
-            self.data += bytes(size_bytes - len(self.data))
+        self.size_bytes = size_bytes
 
     def sync(self) -> None:
         """Have the disk know all of it."""
-        self._durable_bytes = len(self.data)
+        self._durable_bytes = self.size_bytes
         self._overwritten.clear()
 
     def _remember(self, start: int, end: int) -> None:
@@ -92,39 +112,49 @@ class File:
         for sector in range(start // SECTOR_BYTES, -(-min(end, self._durable_bytes) // SECTOR_BYTES)):
             if sector not in self._overwritten:
                 first = sector * SECTOR_BYTES
-                self._overwritten[sector] = bytes(self.data[first : min(first + SECTOR_BYTES, self._durable_bytes)])
+                size_bytes = min(SECTOR_BYTES, self._durable_bytes - first)
+                self._overwritten[sector] = bytes(self.data[first : first + size_bytes]).ljust(size_bytes, b"\0")
 
     @property
     def durable(self) -> bytes:
         """What the disk has for certain."""
-        found = self.data[: self._durable_bytes].ljust(self._durable_bytes, b"\0")
+        return bytes(self._durable_data().ljust(self._durable_bytes, b"\0"))
+
+    def _durable_data(self) -> bytearray:
+        """Return what the disk has for certain, but for a hole behind it."""
+        found = self.data[: self._durable_bytes]
         for sector, old in self._overwritten.items():
-            found[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(old)] = old
-        return bytes(found)
+            first = sector * SECTOR_BYTES
+            if first > len(found):
+                found += bytes(first - len(found))
+            found[first : first + len(old)] = old
+        return found
 
     def lose_power(self, style: PowerLoss, source: random.Random) -> None:
         """Be what is left of it."""
-        left = self._torn(source) if style is PowerLoss.TORN else self.durable
-        self.data[:] = left
-        self.allocated_bytes = min(self.allocated_bytes, len(left))
-        self.cold_blocks = {*range(-(-len(left) // CACHE_BLOCK_BYTES))}
+        durable = self._durable_data()
+        is_torn = style is PowerLoss.TORN
+        self.data, self.size_bytes = self._torn(durable, source) if is_torn else (durable, self._durable_bytes)
+        self.allocated_bytes = min(self.allocated_bytes, self.size_bytes)
+        self.cold_blocks = {*range(-(-self.size_bytes // CACHE_BLOCK_BYTES))}
         self.sync()
 
-    def _torn(self, source: random.Random) -> bytes:
-        """Return bytes of which each unsynced sector is old or new, and the length lies between the two."""
-        durable, present = self.durable, bytes(self.data)
-        if durable == present:
-            return present
-        low, high = sorted((len(durable), len(present)))
+    def _torn(self, durable: bytearray, source: random.Random) -> tuple[bytearray, int]:
+        """Return bytes of which each unsynced sector is old or new, and a length that lies between the two."""
+        written = max(len(durable), len(self.data))
+        present = self.data.ljust(written, b"\0")
+        left = durable.ljust(written, b"\0")
+        if left == present and self._durable_bytes == self.size_bytes:
+            return self.data, self.size_bytes
+        low, high = sorted((self._durable_bytes, self.size_bytes))
         size = source.choice((low, high, source.randrange(low, high + 1)))
         reached = source.choice((0.0, 0.5, 0.9, 1.0))
-        left = bytearray(durable[:size].ljust(size, b"\0"))
-        for start in range(0, size, SECTOR_BYTES):
-            end = min(start + SECTOR_BYTES, size)
-            new = present[start:end]
-            if new != left[start:end] and is_chosen(source, reached):
-                left[start:end] = new.ljust(end - start, b"\0")
-        return bytes(left)
+        del left[size:]
+        for start in range(0, len(left), SECTOR_BYTES):
+            new = present[start : min(start + SECTOR_BYTES, size)]
+            if new != left[start : start + len(new)] and is_chosen(source, reached):
+                left[start : start + len(new)] = new
+        return left, size
 
 
 class Directory:
@@ -329,12 +359,13 @@ class Disk:
         Returns:
             Which it was; None if no byte was found where it may be.
         """
-        files = [(path, file) for path, file in self.walk() if file.data]
+        files = [(path, file) for path, file in self.walk() if file.size_bytes]
         for _ in range(ROT_TRIES if files else 0):
             path, file = self.random.choice(files)
-            position = self.random.randrange(len(file.data))
+            position = self.random.randrange(file.size_bytes)
             if can_rot(path, file, position):
-                file.data[position] ^= 1 << self.random.randrange(8)
+                turned = file.read(position, 1)[0] ^ 1 << self.random.randrange(8)
+                file.write(position, bytes([turned]))
                 file.sync()
                 self.world.note("bit rot", self.name, path, position)
                 return Rot(path, position)

@@ -152,7 +152,7 @@ class DiskAccidents:
         def can_rot(path: str, file: File, position: int) -> bool:
             nonlocal found
             if accident is DiskAccident.ROT_BESIDE:
-                return self._is_beside(path, bytes(file.data), position)
+                return self._is_beside(path, file.content, position)
             found = self._batch_at(path, file, position, is_in_header=accident is DiskAccident.ROT_OF_HEADER)
             return found is not None
 
@@ -182,7 +182,7 @@ class DiskAccidents:
         matched = re.fullmatch(rf"/data/{self._topic}-(\d+)/\d+\.log", path)
         if matched is None:
             return None
-        start, data = 0, bytes(file.data)
+        start, data = 0, file.content
         while start + HEADER_SIZE <= len(data):
             header = read_header(data, start)
             if header.length_bytes < HEADER_SIZE:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FIRST_DESCRIPTOR: Final = 1_000_000
 """Descriptors are never the system's own, so that nobody closes what is not simulated."""
 _COMPARED_BYTES: Final = 64 * 1024
+_ZEROS: Final = bytes(_COMPARED_BYTES)
 
 
 class _Map(mmap.mmap):
@@ -127,7 +128,7 @@ class Files:
             if not file.cold_blocks.isdisjoint(blocks):
                 file.cold_blocks.difference_update(blocks)
                 self._disk.took(self._disk.faults.read_ns_max)
-        return bytes(file.data[position : position + size_bytes])
+        return file.read(position, size_bytes)
 
     def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int, /) -> int:
         """See `Files.pwritev`."""
@@ -163,7 +164,7 @@ class Files:
 
     def size(self, fd: int) -> int:
         """See `Files.size`."""
-        return len(self._file(fd).data)
+        return self._file(fd).size_bytes
 
     def truncate(self, fd: int, size_bytes: int, /) -> None:
         """See `Files.truncate`."""
@@ -183,7 +184,7 @@ class Files:
         self._disk.begin("allocate", path, size_bytes)
         if not self.is_dead:
             self._disk.take_room(file, size_bytes)
-            file.resize(max(size_bytes, len(file.data)))
+            file.resize(max(size_bytes, file.size_bytes))
             file.allocated_bytes = max(file.allocated_bytes, size_bytes)
 
     def fsync(self, fd: int, /) -> None:
@@ -208,7 +209,8 @@ class Files:
         file = self._file(fd)
         self._pull(file)
         mapped = _Map(-1, size_bytes)
-        mapped[:] = bytes(file.data[:size_bytes]).ljust(size_bytes, b"\0")
+        written = file.data[:size_bytes]
+        mapped[: len(written)] = bytes(written)
         if is_writable and not self.is_dead:
             assert id(file) not in self._maps, "two mappings of one file for writing are not simulated"
             mapped.owner, mapped.file = self, file
@@ -226,11 +228,12 @@ class Files:
         mapped = self._maps.get(id(file))
         if mapped is None:
             return
-        size_bytes = min(len(mapped), len(file.data))
+        size_bytes = min(len(mapped), file.size_bytes)
         for start in range(0, size_bytes, _COMPARED_BYTES):
             end = min(start + _COMPARED_BYTES, size_bytes)
             stored = mapped[start:end]
-            if stored != file.data[start:end]:
+            is_hole = start >= len(file.data) and len(stored) == _COMPARED_BYTES
+            if stored != (_ZEROS if is_hole else file.read(start, len(stored))):
                 _write_differences(file, start, stored)
 
     # -- directories -------------------------------------------------------------------------------------------------
@@ -327,12 +330,12 @@ def _blocks(position: int, size_bytes: int) -> range:
 def _stat(name: str, entry: File | Directory) -> FileStat:
     if isinstance(entry, Directory):
         return FileStat(name, 0, 0, True)
-    return FileStat(name, len(entry.data), entry.modified_ms, False)
+    return FileStat(name, entry.size_bytes, entry.modified_ms, False)
 
 
 def _write_differences(file: File, start: int, stored: bytes) -> None:
     """Write what differs, by sector: the others were not stored into."""
     for place in range(0, len(stored), 512):
         new = stored[place : place + 512]
-        if new != file.data[start + place : start + place + len(new)]:
+        if new != file.read(start + place, len(new)):
             file.write(start + place, new)
