@@ -204,11 +204,12 @@ def broker_back(
         broker_id: The broker.
         restarted: Whether it is another process than before: then the partitions that it led get a new leader epoch,
             as it may have lost records that were not flushed.
-        may_have_lost: Whether it did not stop cleanly: others that are in sync, and live, have more than it.
+        may_have_lost: Whether it did not stop cleanly: others that are in sync or eligible have more than it, and lead
+            as soon as they are there.
     """
 
     def change(topic_rules: PartitionRules, state: PartitionState) -> PartitionState | None:
-        if may_have_lost and any(other != broker_id and other in live for other in state.isr):
+        if may_have_lost and any(other != broker_id for other in (*state.isr, *state.eligible_leader_replicas)):
             return next_state(
                 state, _without(state, broker_id, topic_rules), topic_rules, ElectionReason.OFFLINE, lost=(broker_id,)
             )

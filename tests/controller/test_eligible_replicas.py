@@ -163,6 +163,20 @@ def test_the_controllers_own_broker_gives_way_to_who_is_in_sync_unless_it_stoppe
     assert cluster.told("alone")[:3] == (1, 1, (1,))
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_the_controllers_own_broker_waits_for_who_is_eligible_unless_that_may_have_lost_records_too(
+    is_clean: bool,
+) -> None:
+    cluster = Cluster()
+    cluster.create("t", {0: [1, 2]}, min_insync_replicas="2")
+    cluster.fence(2)
+    cluster.apply(cluster.controller.register_broker(registration(1, seed=9)))
+    assert cluster.told("t") == (-1, 1, (), (2,), (1,))
+
+    cluster.restart(2, is_clean=is_clean)
+    assert cluster.told("t") == ((2, 2, (2,), (), ()) if is_clean else (1, 2, (1,), (), ()))
+
+
 def test_the_last_leader_leads_again_when_nobody_is_eligible() -> None:
     cluster = Cluster()
     cluster.create("t", {0: [3]})

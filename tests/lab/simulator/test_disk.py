@@ -157,7 +157,7 @@ def test_a_cut_that_was_not_synced_comes_back(disk: Disk, files: Files) -> None:
 
 
 def test_what_is_stored_far_in_a_mapped_hole_is_in_the_file(disk: Disk, files: Files) -> None:
-    fd = files.open(A, READ_WRITE)
+    fd = files.open(A, READ_WRITE | CREATE)
     files.truncate(fd, 200_000)
     files.fsync(fd)
     files.fsync_directory(ROOT)
