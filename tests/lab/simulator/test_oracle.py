@@ -193,12 +193,24 @@ def test_the_table_of_accidents_of_a_disk_is_that_of_the_documentation() -> None
 def test_the_table_of_three_replicas_is_that_of_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs/explanation/durability.md").read_text()
     section = page.partition("### With three replicas")[2]
-    told = re.findall(r"^\| (1|all)(, with `flush\.messages=1`)? \| (\d) \| (\d) \|$", section, re.MULTILINE)
+    told = re.findall(
+        r"^\| (1|all)(, with `flush\.messages=1`)? \| (any|\d) \| (\d) \| (\d) \| (\d) \| (\d) \|$",
+        section,
+        re.MULTILINE,
+    )
 
-    assert [(acks, bool(flushed), int(deaths), int(losses)) for acks, flushed, deaths, losses in told] == [
-        tuple(row) for row in REPLICATED_TABLE
-    ]
-    assert [losses_of(is_flushed=is_flushed).power_losses_max for is_flushed in (False, True)] == [2, 3]
+    assert [
+        (acks, None if min_isr == "any" else int(min_isr), bool(flushed), *map(int, losses))
+        for acks, flushed, min_isr, *losses in told
+    ] == [tuple(row) for row in REPLICATED_TABLE]
+
+
+@pytest.mark.parametrize(("min_isr", "while_two_are_away_max"), [(1, 0), (2, 1), (3, 1)])
+def test_what_may_be_lost_of_three_is_looked_up_by_min_isr_and_flushing(
+    min_isr: int, while_two_are_away_max: int
+) -> None:
+    assert losses_of(min_isr, is_flushed=False).while_two_are_away_max == while_two_are_away_max
+    assert losses_of(min_isr, is_flushed=True).power_losses_max == 3
 
 
 def test_behind_a_batch_that_rotted_nothing_is_promised_and_before_it_everything() -> None:

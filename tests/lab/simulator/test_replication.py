@@ -82,6 +82,7 @@ def test_sabotage_is_found_by_an_accident_within_so_many_seeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(replication, "ACCIDENTS", (accident,))
+    monkeypatch.setattr(replication, "MIN_ISR", (2,))
     sabotage(monkeypatch)
 
     assert any(run_seed(REPLICATION, seed, {}).failure for seed in range(1, seeds_max + 1))

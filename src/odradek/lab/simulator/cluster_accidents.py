@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from odradek.kernel.types import TopicPartition
+from odradek.testing.faults import PowerLoss
 
 from .faults import DOWN_NS_MAX, Crash, arm, kind_of, outlast, when
 from .oracle import PromiseBrokenError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from odradek.kernel.broker import Broker
-    from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost, Cluster
     from .runs import Run
@@ -130,6 +130,42 @@ class ClusterAccidents:
             for victim in victims:
                 own = attrs.evolve(crash, down_ns=between(source, MILLISECOND, DOWN_NS_MAX))
                 nursery.start_soon(self._come_back, happened, victim, own)
+
+    async def lose_power_while_others_are_away(self, while_one_max: int, while_two_max: int) -> None:
+        """Let one broker or two stand still, and meanwhile others lose their power at once; return when all serve.
+
+        Args:
+            while_one_max: How many lose it at most while one stands still, >= 1.
+            while_two_max: How many while two do; 0 if not even one may.
+        """
+        source = self._random
+        followers = [broker for number, broker in self._cluster.brokers.items() if number != CONTROLLER]
+        source.shuffle(followers)
+        is_one = not while_two_max or is_chosen(source, 0.5)
+        away = followers[: 1 if is_one else 2]
+        victims = [broker for broker in self._cluster.brokers.values() if broker not in away]
+        source.shuffle(victims)
+        victims_max = while_one_max if is_one else while_two_max
+        del victims[victims_max if is_chosen(source, 0.7) else 1 :]
+        crash = attrs.evolve(Crash.drawn(source), style=source.choice([*PowerLoss]))
+        happened = trio.Event()
+        self._run.count("pauses", len(away))
+        for broker in away:
+            broker.pause()
+        await trio.sleep(between(source, MILLISECOND, 2 * LONG_NS) / SECOND)
+        self._run.count(f"power losses of {len(victims)} while {len(away)} stood still")
+        for victim in victims:
+            self._run.count("crashes")
+            self._on_crash(victim, crash.style)
+            victim.crash(crash.style)
+        happened.set()
+        async with trio.open_nursery() as nursery:
+            for victim in victims:
+                own = attrs.evolve(crash, down_ns=between(source, MILLISECOND, DOWN_NS_MAX))
+                nursery.start_soon(self._come_back, happened, victim, own)
+            for broker in away:
+                await trio.sleep(between(source, MILLISECOND, DOWN_NS_MAX) / SECOND)
+                broker.resume()
 
     async def _come_back(self, happened: trio.Event, victim: BrokerHost, crash: Crash) -> None:
         await outlast(happened, victim, crash)

@@ -43,25 +43,34 @@ TABLE: Final = (
 
 
 class Replicated(NamedTuple):
-    """One row of the table of three replicas, all in sync when an accident begins, and `min.insync.replicas=2`.
+    """One row of the table of three replicas.
 
     Attributes:
         acks: The producer's setting that it is for.
+        min_isr: The `min.insync.replicas` that it is for; None for any.
         is_flushed: Whether it is for topics with `flush.messages=1`.
-        deaths_max: Of how many brokers the processes may die at once, and nothing acknowledged is lost.
-        power_losses_max: How many may lose their power at once.
+        deaths_max: Of how many brokers the processes may die at once when all are in sync, and nothing acknowledged
+            is lost.
+        power_losses_max: How many may lose their power at once when all are in sync.
+        while_one_is_away_max: How many of the others may lose their power while one stands still.
+        while_two_are_away_max: Whether the third may lose its power while two stand still: 1 if it may, else 0.
     """
 
     acks: str
+    min_isr: int | None
     is_flushed: bool
     deaths_max: int
     power_losses_max: int
+    while_one_is_away_max: int
+    while_two_are_away_max: int
 
 
 REPLICATED_TABLE: Final = (
-    Replicated("1", False, 0, 0),
-    Replicated("all", False, 3, 2),
-    Replicated("all", True, 3, 3),
+    Replicated("1", None, False, 0, 0, 0, 0),
+    Replicated("all", 1, False, 3, 2, 1, 0),
+    Replicated("all", 2, False, 3, 2, 1, 1),
+    Replicated("all", 3, False, 3, 2, 2, 1),
+    Replicated("all", None, True, 3, 3, 2, 1),
 )
 """With `acks=1` what was acknowledged may go with its leader; what a consumer has read is kept, as with `all`."""
 
@@ -92,9 +101,18 @@ DISK_TABLE: Final = {
 and what is not kept is found broken and never read as something else."""
 
 
-def losses_of(*, is_flushed: bool) -> Replicated:
-    """Return how many of three brokers may be lost at once with `acks=all`."""
-    return next(row for row in REPLICATED_TABLE if row.acks == "all" and row.is_flushed == is_flushed)
+def losses_of(min_isr: int, *, is_flushed: bool) -> Replicated:
+    """Return how many of three brokers may be lost at once with `acks=all`.
+
+    Args:
+        min_isr: The topic's `min.insync.replicas`, 1 to 3.
+        is_flushed: Whether it has `flush.messages=1`.
+    """
+    return next(
+        row
+        for row in REPLICATED_TABLE
+        if row.acks == "all" and row.min_isr in {None, min_isr} and row.is_flushed == is_flushed
+    )
 
 
 def promises_of(acks: str, flush_messages: int) -> Row:

@@ -221,7 +221,7 @@ class Quorum:
             case Accident.LEADER:
                 await self._accidents.crash(self._leader())
             case Accident.SEVERAL:
-                losses = losses_of(is_flushed=False)
+                losses = losses_of(2, is_flushed=False)
                 await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
             case Accident.CUT:
                 await self._accidents.cut()

@@ -1,6 +1,6 @@
 """Shell: the scenario `replication`: what the in-sync replicas of three brokers have acknowledged outlives accidents.
 
-Producers and a consumer go on under `min.insync.replicas=2`, while brokers crash, alone or as many at once as
+Producers and a consumer go on, mostly under `min.insync.replicas=2`, while brokers crash, alone or as many at once as
 `promises.py` allows, stand still, lose each other, and tell wrong times. The next accident comes when every replica has
 caught up. Then nothing acknowledged with `acks=all`, and nothing that was read, may be lost, doubled or out of order,
 whatever the disks have lost, and two logs agree wherever both hold an offset below both high watermarks.
@@ -20,7 +20,8 @@ from odradek.client import NewTopic
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
 from .oracle import Oracle, PromiseBrokenError, Sent
-from .promises import IN_SYNC, losses_of
+from .pace import Pace
+from .promises import IN_SYNC, Replicated, losses_of
 from .record_load import TOPIC, Load, RecordLoad
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 TURNS_MIN: Final = 30
 """How often each producer sends at least once the accidents are over."""
 HASTE: Final = 100
-"""So many turns after an accident has begun or ended producers take their time: records are what a run costs."""
-CALM_NS: Final = 2 * SECOND
+"""So many turns after an accident has begun or ended producers take their time."""
 LOOK_S: Final = 0.001
 """So often somebody looks whether records are on their way: then an accident may come."""
 QUIET_S: Final = 30
@@ -51,9 +51,12 @@ class Accident(Enum):
     SEVERAL = "several crash at once"
     CUT = "one loses another"
     PAUSE = "one stands still"
+    AWAY = "some stand still, and others lose their power"
     CLOCKS = "one's clocks go wrong"
 
 
+MIN_ISR: Final = (2, 2, 2, 1, 3)
+"""What `min.insync.replicas` is drawn from."""
 ACCIDENTS: Final = (*Accident, Accident.CRASH, Accident.PAUSE)
 """What is drawn from."""
 
@@ -72,6 +75,7 @@ class Plan:
     far_ns: int
     request_timeout_ms: int
     pause_ns_max: int
+    min_isr: int
 
     @classmethod
     def drawn(cls, source: Random) -> Plan:
@@ -88,7 +92,13 @@ class Plan:
             far_ns=source.choice((MILLISECOND, 20 * MILLISECOND, 200 * MILLISECOND)),
             request_timeout_ms=source.choice((5_000, 30_000)),
             pause_ns_max=source.choice((100 * MILLISECOND, 300 * MILLISECOND, SECOND)),
+            min_isr=source.choice(MIN_ISR),
         )
+
+    @property
+    def losses(self) -> Replicated:
+        """How many brokers may be lost."""
+        return losses_of(self.min_isr, is_flushed=self.is_flushed)
 
     @property
     def load(self) -> Load:
@@ -121,14 +131,14 @@ class Replication:
         oracle = Oracle if plan.acks == "all" else ReadersOracle
         self._oracle = oracle(IN_SYNC, is_idempotent=plan.is_idempotent)
         self._cluster = Cluster(run.world, nursery)
-        own = {"num.replica.fetchers": str(plan.fetchers)}
+        own = {"num.replica.fetchers": str(plan.fetchers), "min.insync.replicas": str(plan.min_isr)}
         if plan.is_flushed:
             own["log.flush.interval.messages"] = "1"
         self._cluster.add_brokers(3, {**SETTINGS, **own, **run.settings})
         self._cluster.set_apart(self._faults.choice([*self._cluster.brokers]), plan.far_ns)
         self._accidents = ClusterAccidents(run, self._cluster, self._faults, {TOPIC}, self._on_crash)
         self._load = RecordLoad(run, self._cluster, self._oracle, plan.load, self._turns)
-        self._hasty_turns = 0
+        self._pace = Pace(HASTE, plan.pause_ns_max)
         self._are_accidents_over = False
 
     async def run(self) -> None:
@@ -142,6 +152,7 @@ class Replication:
                 writers.start_soon(self._have_accidents)
             await self._check()
             readers.cancel_scope.cancel()
+        self._run.count(f"runs with min.insync.replicas={self._plan.min_isr}")
         self._run.count("acknowledged", self._oracle.acknowledged_count)
         self._run.count("delivered", self._oracle.delivered_count)
         self._run.require("accidents", "delivered", *(("acknowledged",) if self._plan.acks == "all" else ()))
@@ -158,12 +169,12 @@ class Replication:
         for _ in range(self._plan.accidents):
             await trio.sleep(between(self._faults, MILLISECOND, 5 * SECOND) / SECOND)
             accident = self._faults.choice(ACCIDENTS)
-            self._hasty_turns = HASTE
+            self._pace.hurry()
             while not self._oracle.open_count:  # noqa: ASYNC110 - the world tells nobody what happens in it
                 await trio.sleep(LOOK_S)
             self._run.world.note("accident", accident.name)
             await self._befall(accident)
-            self._hasty_turns = HASTE
+            self._pace.hurry()
             self._run.count(f"accidents: {accident.value}")
             self._run.count("accidents")
             await self._accidents.wait_in_sync()
@@ -171,18 +182,22 @@ class Replication:
         self._are_accidents_over = True
 
     async def _befall(self, accident: Accident) -> None:
+        accidents, losses = self._accidents, self._plan.losses
         match accident:
             case Accident.CRASH:
-                await self._accidents.crash()
+                await accidents.crash()
             case Accident.SEVERAL:
-                losses = losses_of(is_flushed=self._plan.is_flushed)
-                await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
+                await accidents.crash_several(losses.deaths_max, losses.power_losses_max)
             case Accident.CUT:
-                await self._accidents.cut()
+                await accidents.cut()
             case Accident.PAUSE:
-                await self._accidents.pause()
+                await accidents.pause()
+            case Accident.AWAY:
+                await accidents.lose_power_while_others_are_away(
+                    losses.while_one_is_away_max, losses.while_two_are_away_max
+                )
             case Accident.CLOCKS:
-                await self._accidents.skew()
+                await accidents.skew()
 
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
         if victim.leads({TOPIC}):
@@ -208,8 +223,7 @@ class Replication:
     def _turns(self) -> Iterator[int]:
         numbers = itertools.count()
         while not (self._are_accidents_over and next(numbers) >= TURNS_MIN):
-            self._hasty_turns -= 1
-            yield self._plan.pause_ns_max if self._hasty_turns > 0 else CALM_NS
+            yield self._pace.pause_ns_max()
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -234,5 +248,6 @@ REPLICATION: Final = Scenario(
         "crashes of a leader",
         "pauses of a leader",
         *(f"accidents: {each.value}" for each in Accident),
+        *(f"runs with min.insync.replicas={each}" for each in (1, 2, 3)),
     ),
 )

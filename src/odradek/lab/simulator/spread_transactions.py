@@ -17,6 +17,7 @@ from odradek.client import NewTopic
 
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
+from .pace import Pace
 from .promises import losses_of
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between
@@ -24,14 +25,18 @@ from .transactions import TOPIC, Plan, TransactionLoad
 from .world import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost
 
 QUIET_S: Final = 60
 """After so long nothing is underway any more, and what nobody ended has been aborted."""
-PAUSE_NS_MIN: Final = 200 * MILLISECOND
-"""Accidents are far apart here; without pauses there would be hundreds of transactions between two."""
+HASTE: Final = 8
+"""So many transactions after an accident has begun, hit somebody or ended producers take their time."""
+LOOK_S: Final = 0.001
+"""So often somebody looks whether a transaction is open: then an accident may come."""
 STATE_TOPIC: Final = "__transaction_state"
 
 
@@ -41,8 +46,7 @@ class SpreadTransactions:
     def __init__(self, run: Run, nursery: trio.Nursery) -> None:
         self._run = run
         self._faults = run.world.seeds.stream(FAULTS, "brokers")
-        drawn = Plan.drawn(run.world.seeds.stream(WORKLOAD))
-        self._plan = plan = attrs.evolve(drawn, pause_ns_max=max(drawn.pause_ns_max, PAUSE_NS_MIN))
+        self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
         run.world.note("plan", *attrs.astuple(plan))
         self._cluster = Cluster(run.world, nursery)
         self._cluster.add_brokers(3, {**SETTINGS, "transaction.state.log.num.partitions": "3", **run.settings})
@@ -55,7 +59,10 @@ class SpreadTransactions:
             has_power_losses=plan.has_power_losses,
         )
         self._are_accidents_over = False
-        self._load = TransactionLoad(run, self._cluster, plan, lambda: self._are_accidents_over)
+        self._pace = Pace(HASTE, plan.pause_ns_max)
+        self._load = TransactionLoad(
+            run, self._cluster, plan, lambda: self._are_accidents_over, self._pace.pause_ns_max
+        )
 
     async def run(self) -> None:
         """Let everything happen, then check."""
@@ -81,18 +88,27 @@ class SpreadTransactions:
             await trio.sleep(between(self._faults, MILLISECOND, 5 * SECOND) / SECOND)
             # The first is a crash: in a run without one coordinators would not have died.
             choices = (self._accidents.crash, self._crash_several, self._accidents.pause)[: 2 if not number else 3]
-            await self._faults.choice(choices)()
+            await self._befall(self._faults.choice(choices))
             if self._plan.has_trouble and number % 2 == 0:
                 await self._accidents.wait_in_sync()
-                await self._accidents.cut()
+                await self._befall(self._accidents.cut)
         await self._accidents.wait_in_sync()
         self._are_accidents_over = True
 
+    async def _befall(self, accident: Callable[[], Awaitable[None]]) -> None:
+        """Let something happen to somebody as soon as a transaction is open."""
+        self._pace.hurry()
+        while not self._load.open_count:  # noqa: ASYNC110 - the world tells nobody what happens in it
+            await trio.sleep(LOOK_S)
+        await accident()
+        self._pace.hurry()
+
     async def _crash_several(self) -> None:
-        losses = losses_of(is_flushed=False)
+        losses = losses_of(2, is_flushed=False)
         await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
 
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
+        self._pace.hurry()
         if self._load.open_count:
             self._run.count("crashes with a transaction open")
         assert victim.broker is not None, "it lives until it has crashed"

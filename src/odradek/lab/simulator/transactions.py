@@ -72,7 +72,9 @@ class TransactionLoad:
         open_count: How many transactions are open now.
     """
 
-    def __init__(self, run: Run, cluster: Cluster, plan: Plan, is_over: Callable[[], bool]) -> None:
+    def __init__(
+        self, run: Run, cluster: Cluster, plan: Plan, is_over: Callable[[], bool], pause_ns_max: Callable[[], int]
+    ) -> None:
         """Prepare it.
 
         Args:
@@ -80,11 +82,13 @@ class TransactionLoad:
             cluster: Where it happens.
             plan: How much of it.
             is_over: Returns whether nothing more goes wrong: then producers end.
+            pause_ns_max: Returns how long a producer pauses at most after the transaction that it has just ended.
         """
         self._run = run
         self._cluster = cluster
         self._plan = plan
         self._is_over = is_over
+        self._pause_ns_max = pause_ns_max
         self._oracle = TransactionOracle()
         self.open_count = 0
 
@@ -119,7 +123,7 @@ class TransactionLoad:
                     while not (self._is_over() and number >= TRANSACTIONS_MIN):
                         number += 1
                         await self._transact(producer, Transaction(name, number), source)
-                        await trio.sleep(between(source, MICROSECOND, self._plan.pause_ns_max) / SECOND)
+                        await trio.sleep(between(source, MICROSECOND, self._pause_ns_max()) / SECOND)
                     return
             except ClientError as error:
                 self._run.count("producers that gave up")
@@ -180,7 +184,7 @@ class Transactions:
             on_crash=self._on_crash,
             has_power_losses=plan.has_power_losses,
         )
-        self._load = TransactionLoad(run, cluster, plan, lambda: self._accidents.are_over)
+        self._load = TransactionLoad(run, cluster, plan, lambda: self._accidents.are_over, lambda: plan.pause_ns_max)
 
     def _on_crash(self, _style: PowerLoss | None) -> None:
         if self._load.open_count:
