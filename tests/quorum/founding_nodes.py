@@ -16,7 +16,7 @@ from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.api_handler import Answer, ApiHandler, RequestContext
 from odradek.kernel.controller.founding_checkpoint import FoundingCheckpoint, encode_founding
-from odradek.kernel.dispatch.controller.bare_router import bare_router
+from odradek.kernel.dispatch.controller.listener import receiver_of
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.files import Files
 from odradek.kernel.machine.machine import Machine
@@ -114,13 +114,15 @@ class Nodes:
 
     async def _run(self, node_id: int, config: BrokerConfig, machine: Machine) -> None:
         try:
-            found, outcome = await founded_config(config, machine, partial(bare_router, config=config, machine=machine))
+            found, outcome = await founded_config(
+                config, machine, lambda handlers: receiver_of(config, handlers, machine.timer)
+            )
         except Exception as error:
             self.failures[node_id] = error
             return
         assert outcome is not None
         assert outcome.cluster_id == found.get_text("odradek.cluster.id")
-        router = bare_router(of_cluster(outcome.cluster_id), config=config, machine=machine)
+        router = receiver_of(config, of_cluster(outcome.cluster_id), machine.timer)
         with ExitStack() as closing:
             network = NetworkServer(router, network_settings(config), machine)
             closing.callback(network.close)
