@@ -30,7 +30,7 @@ from ..wire import fields as f
 from ..wire.codec import encode_bytes
 from ..wire.message import Message
 from .founding import FoundingVoter
-from .founding_directory import BOOTSTRAP, METADATA_LOG, FoundingDirectory
+from .founding_directory import BOOTSTRAP, METADATA_LOG, FoundingDirectory, make_directory
 from .founding_shell import voters_record
 from .growing import was_kept_alone
 
@@ -148,23 +148,15 @@ class Formatting:
         is_home = path == self._home
         directory_id = own[0] if is_home and own else self._machine.ids.new_id()
         with _telling("format", path):
-            self._make(path)
+            make_directory(self._files, path)
             if is_home:
                 replace_file(self._files, path / BOOTSTRAP, self._features(), is_durable=True)
             if is_home and self._voters is not None:
-                self._make(path / METADATA_LOG)
+                make_directory(self._files, path / METADATA_LOG)
                 keep_founding(path / METADATA_LOG, self._files, self._founding(self._voters))
             # The last: without it, nothing of this counts, and the next attempt begins anew.
             meta = MetaProperties(self._cluster_id, self._config.node_id, directory_id)
             replace_file(self._files, path / META_PROPERTIES, encode_meta_properties(meta), is_durable=True)
-
-    def _make(self, path: Path) -> None:
-        for each in (*reversed(path.parents), path):
-            try:
-                self._files.stat(each)
-            except FileNotFoundError:
-                self._files.mkdir(each)
-                self._files.fsync_directory(each.parent)
 
     def _founding(self, voters: Sequence[FoundingVoter], cluster_id: str = "") -> bytes:
         """Return it without the cluster's id for a new log: Kafka reads no record of ours; `meta.properties` has it."""

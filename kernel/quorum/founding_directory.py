@@ -19,7 +19,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..config.broker import BrokerConfig
-    from ..machine.files import FileLock
+    from ..machine.files import FileLock, Files
     from ..machine.machine import Machine
 
 HELD: Final = "founding.checkpoint"
@@ -243,13 +243,22 @@ class FoundingDirectory:
             replace_file(self._files, path, encode_meta_properties(meta), is_durable=True)
 
     def _make(self, path: Path) -> None:
-        for each in (*reversed(path.parents), path):
-            with _telling("make", each):
-                try:
-                    self._files.stat(each)
-                except FileNotFoundError:
-                    self._files.mkdir(each)
-                    self._files.fsync_directory(each.parent)
+        with _telling("make", path):
+            make_directory(self._files, path)
+
+
+def make_directory(files: Files, path: Path) -> None:
+    """Make a directory that is not there, and those above it, durably.
+
+    Brokers that begin beside each other may have one above theirs in common: whoever makes it, it is there.
+    """
+    for each in (*reversed(path.parents), path):
+        try:
+            files.stat(each)
+        except FileNotFoundError:
+            with suppress(FileExistsError):
+                files.mkdir(each)
+            files.fsync_directory(each.parent)
 
 
 @contextmanager

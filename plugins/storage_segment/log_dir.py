@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.kernel.api import (
@@ -117,7 +118,8 @@ class LogDir:
             OSError: The disk fails.
         """
         for missing in [p for p in (*reversed(self.path.parents), self.path) if not self._is_there(p)]:
-            self._files.mkdir(missing)
+            with suppress(FileExistsError):  # brokers that begin beside each other may have one above theirs in common
+                self._files.mkdir(missing)
             self._files.fsync_directory(missing.parent)
         try:
             self._lock = self._files.lock(self.path / LOCK)
