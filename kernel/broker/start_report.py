@@ -43,4 +43,4 @@ class StartReport:
         if self.recovered_count:
             whole = f"{self.recovered_count} of {self.partitions_count} logs"
             return f"the last run did not end cleanly: {whole} were checked and recovered"
-        return "the last run ended cleanly"
+        return "every log was closed cleanly"

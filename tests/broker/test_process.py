@@ -172,7 +172,7 @@ def test_a_broker_says_what_serves_where_and_what_it_found(tmp_path: Path) -> No
     assert f"INFO serve: odradek {__version__} serves node_id=1 listeners=PLAINTEXT://127.0.0.1:" in recovered
     assert f"data={tmp_path}" in recovered
     assert "did not end cleanly: 1 of 1 logs were checked and recovered topics=1 partitions=1" in recovered
-    assert "INFO serve: the last run ended cleanly topics=1 partitions=1" in clean
+    assert "INFO serve: every log was closed cleanly topics=1 partitions=1" in clean
 
 
 def test_every_line_of_a_broker_is_json_when_asked(tmp_path: Path) -> None:
