@@ -70,6 +70,8 @@ ANSWERED: Final = (
     "AlterClientQuotas",
     "DescribeUserScramCredentials",
     "AlterUserScramCredentials",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
 )
 """Every API that is advertised, as a test sees to."""
 
@@ -97,6 +99,8 @@ _HARMLESS: Final[dict[str, dict[str, Any]]] = {
     "UpdateFeatures": {},
     "ListConfigResources": {"resource_types": [16]},
     "UnregisterBroker": {"broker_id": 2},
+    "AddRaftVoter": {"cluster_id": None, "voter_id": -1, "timeout_ms": 10_000},
+    "RemoveRaftVoter": {"cluster_id": None, "voter_id": -1},
     "OffsetCommit": {},
     "JoinGroup": {},
     "Heartbeat": {},

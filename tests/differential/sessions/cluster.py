@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +47,25 @@ def _hide_positions(partition: dict[str, Any]) -> None:
         replica["log_end_offset"] = "<position>" if replica["log_end_offset"] > 0 else replica["log_end_offset"]
         if "replica_directory_id" in replica:
             replica["replica_directory_id"] = "<directory id>"
+
+
+def change_voters(talk: Conversation) -> None:
+    """AddRaftVoter and RemoveRaftVoter of a quorum whose voters are fixed: all are refused, for some reason."""
+    listener = {"name": "CONTROLLER", "host": "127.0.0.1", "port": 1}
+    voter = {"cluster_id": None, "voter_id": 7, "voter_directory_id": UUID(int=7)}
+    asked: Sequence[tuple[str, Mapping[str, Any]]] = (
+        ("a voter", voter),
+        ("no id of a voter", {**voter, "voter_id": -1}),
+        ("no directory", {**voter, "voter_directory_id": UUID(int=0)}),
+    )
+    for note, fields in asked:
+        talk.every("AddRaftVoter", {**fields, "timeout_ms": 10_000, "listeners": [listener]}, note=note)
+        talk.every("RemoveRaftVoter", fields, note=note)
+    for api in ("AddRaftVoter", "RemoveRaftVoter"):
+        patience = {"timeout_ms": 10_000} if api == "AddRaftVoter" else {}
+        answer = talk.quietly(api, 0, {**voter, **patience, "cluster_id": "another"})
+        del answer["error_message"]  # it names the cluster
+        talk.note_answer(api, 0, "another cluster's voter", answer)
 
 
 def update_features(talk: Conversation) -> None:
