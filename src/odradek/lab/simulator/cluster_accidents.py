@@ -84,8 +84,8 @@ class ClusterAccidents:
         self._on_crash = on_crash
         self._has_power_losses = has_power_losses
 
-    async def crash(self, victim: BrokerHost | None = None) -> None:
-        """Crash a broker, any if none is named, and start it anew; return when it serves."""
+    async def crash(self, victim: BrokerHost | None = None, *, replaces_disk: bool = False) -> None:
+        """Crash a broker, any if none is named, and start it anew, on a new disk perhaps; return when it serves."""
         brokers = self._cluster.brokers
         victim = victim or brokers[self._random.choice([number for number in brokers if number not in self._spared])]
         crash = self._draw_crash()
@@ -96,6 +96,8 @@ class ClusterAccidents:
             self._on_crash(victim, style)
 
         await outlast(arm(self._cluster.world, victim, crash, crashed), victim, crash)
+        if replaces_disk:
+            victim.host.disk.replace()
         victim.start()
         await victim.wait_serving()
 

@@ -258,6 +258,11 @@ class Disk:
         self.busy_ns = 0
         self.before_operation: Callable[[PurePath], None] = lambda _path: None
 
+    def replace(self) -> None:
+        """Be a new disk, which is empty; no process uses it."""
+        self.world.note("replaced", self.name)
+        self.root = Directory()
+
     def begin(self, what: str, path: PurePath, *facts: object) -> None:
         """Count an operation, and let it fail if it is to.
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from odradek.client.admin import Admin
     from odradek.kernel.broker import Broker
+    from odradek.kernel.quorum.quorum_log import QuorumLog
     from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost
@@ -63,6 +64,7 @@ class Accident(Enum):
     SEVERAL = "several crash at once"
     CUT = "one loses another"
     PAUSE = "one stands still"
+    DISK = "one's disk is replaced"
     CLOCKS = "one's clocks go wrong"
 
 
@@ -103,7 +105,10 @@ class Quorum:
         self._metadata = MetadataOracle()
         self._records = Oracle(IN_SYNC, is_idempotent=True)
         self._cluster = Cluster(run.world, nursery)
-        own = {"metadata.log.max.record.bytes.between.snapshots": str(plan.snapshot_bytes)}
+        own = {
+            "controller.quorum.auto.join.enable": "true",
+            "metadata.log.max.record.bytes.between.snapshots": str(plan.snapshot_bytes),
+        }
         self._cluster.add_brokers(VOTERS, {**SETTINGS, **own, **run.settings}, voters=VOTERS)
         self._cluster.set_apart(self._faults.choice([*self._cluster.brokers]), plan.far_ns)
         self._accidents = ClusterAccidents(
@@ -225,10 +230,29 @@ class Quorum:
                 await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
             case Accident.CUT:
                 await self._accidents.cut()
+            case Accident.DISK:
+                victim = self._leader() if is_chosen(self._faults, 0.4) else None
+                self._run.count("replaced disks of the controller", int(victim is not None))
+                await self._accidents.crash(victim, replaces_disk=True)
+                await self._wait_voting()
             case Accident.PAUSE:
                 await self._accidents.pause()
             case Accident.CLOCKS:
                 await self._accidents.skew()
+
+    async def _wait_voting(self) -> None:
+        """Wait until all nodes vote, each from the directory that it has."""
+        with trio.fail_after(PROGRESS_S_MAX):
+            while not self._all_vote():  # noqa: ASYNC110 - the world tells nobody what happens in it
+                await trio.sleep(LOOK_S)
+
+    def _all_vote(self) -> bool:
+        replicas = {number: _replica(broker) for number, broker in self._living()}
+        own = {(number, replica.directory_id) for number, replica in replicas.items()}
+        named = [replica.voters for replica in replicas.values() if replica.voters is not None]
+        return len(named) == VOTERS and all(
+            {(voter.voter_id, voter.voter_directory_id) for voter in voters.voters} == own for voters in named
+        )
 
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
         if victim is self._leader():
@@ -272,13 +296,17 @@ def _topics_of(broker: Broker) -> dict[str, SeenTopic]:
 
 def _committed(broker: Broker) -> tuple[int, int, list[tuple[int, bytes]]]:
     """Return where a node's metadata log starts, what is committed of it, and its batches with their base offsets."""
-    node = broker.parts.metadata.node
-    assert isinstance(node, QuorumNode), "all of them vote"
-    log = node.replica
+    log = _replica(broker)
     start, end = log.start_offset, log.high_watermark
     data = log.batches(start, end, 1 << 30) if start < end else b""
     batches = iterate_batches(memoryview(data))
     return start, end, [(each.base_offset, data[at : at + each.length_bytes]) for at, each in batches]
+
+
+def _replica(broker: Broker) -> QuorumLog:
+    node = broker.parts.metadata.node
+    assert isinstance(node, QuorumNode), "all of them keep the metadata"
+    return node.replica
 
 
 def led_epoch(broker: Broker) -> int | None:
@@ -294,6 +322,7 @@ QUORUM: Final = Scenario(
     (
         "process crashes",
         "crashes of the controller",
+        "replaced disks of the controller",
         *(f"accidents: {each.value}" for each in Accident),
     ),
 )
