@@ -405,5 +405,5 @@ def _names_of(founding: Founding) -> str:
 def _observes(cluster_id: str) -> str:
     return (
         f"cluster {cluster_id} was founded without this directory, so it is an observer: it votes once it is added, by "
-        "AddRaftVoter or by itself with controller.quorum.auto.join.enable"
+        "`odradek cluster add-controller` or by itself with controller.quorum.auto.join.enable"
     )
