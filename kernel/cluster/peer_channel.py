@@ -77,6 +77,7 @@ class PeerChannel:
         self._where: tuple[str, int] | None = None
         self._connection: Connection | None = None
         self._error = "nobody has tried yet"
+        self._told: set[str] = set()  # what has failed since somebody was reached: each is told once, also in turns
 
     def __repr__(self) -> str:
         return f"PeerChannel({self.name}, {'connected' if self._connection is not None else self._error})"
@@ -131,6 +132,7 @@ class PeerChannel:
             ) as connection:
                 self._check(connection)
                 self._rests_count = 0
+                self._told.clear()
                 self._connection = connection
                 self._tell()
                 await connection.wait_closed()
@@ -148,8 +150,9 @@ class PeerChannel:
         """
 
     def _note_failure(self, error: str) -> None:
-        if error != self._error:
+        if error not in self._told:
             log.info("channel for %s: %s", self.name, error)
+        self._told.add(error)
         self._error = error
 
     def _rest_ms(self) -> int:

@@ -344,7 +344,6 @@ class ControllerTerms:
                 for name, run in serving.services():
                     await nursery.start(self._supervise(name, run), name=name)
                 self.active, self.serving, self._sessions = metadata, serving, sessions
-                log.info("this node is the active controller, in epoch %d", leader_epoch)
                 self._tell_changed()
         finally:
             metadata.end()

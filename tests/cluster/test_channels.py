@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
+
 import pytest
 import trio
 
 from odradek.kernel.cluster.broker_channels import BrokerChannels
+from odradek.kernel.cluster.peer_channel import PeerChannel
+from odradek.kernel.cluster.peer_settings import peer_settings
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.peers.errors import ConnectionFailedError
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
@@ -83,3 +88,34 @@ def test_channels_that_run_again_ask_whom_they_asked_before() -> None:
     first, second = in_cluster(main)
 
     assert first == second
+
+
+def test_addresses_that_refuse_in_turns_are_told_once_each_until_one_is_reached(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "odradek.kernel.cluster.peer_channel")
+
+    async def main(cluster: Cluster) -> None:
+        broker = cluster.brokers[2].broker
+        assert broker is not None
+        machine = cluster.client_machine("asking")
+        addresses = itertools.cycle([("broker-3", 1), ("broker-3", 2)])
+        channel = PeerChannel(
+            "a test",
+            address=lambda: next(addresses),
+            settings=peer_settings(broker.options.config),
+            network=machine.network,
+            random_source=machine.random,
+        )
+        async with trio.open_nursery() as nursery:
+            await nursery.start(channel.run)
+            with pytest.raises(ConnectionFailedError):
+                await channel.request(MetadataRequest(topics=[]), timeout_ms=30 * TIMEOUT_MS)
+            nursery.cancel_scope.cancel()
+
+    in_cluster(main)
+
+    told = sorted(line for line in caplog.messages if line.startswith("channel for a test"))
+    assert len(told) == 2
+    assert "broker-3:1" in told[0]
+    assert "broker-3:2" in told[1]
