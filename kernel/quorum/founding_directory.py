@@ -9,12 +9,15 @@
 
 | there is | the node |
 | --- | --- |
-| a metadata log, a snapshot, `quorum-state`, what the cluster was founded with | is founded |
+| what the cluster was founded with | is founded |
+| a metadata log, a snapshot, `quorum-state` | is founded; or, with the latter, votes by its configuration |
 | `founding.checkpoint` | holds a founding |
-| a cluster's id and `bootstrap.checkpoint`, and `controller.quorum.voters` names it | votes, by kraft.version 0 |
-| a cluster's id | is an observer: its voter's metadata is gone, or was never there |
+| a cluster's id | is an observer: its voter's metadata is gone, or was never there; or votes by its configuration |
 | nothing | is unfounded |
 | partitions, and none of the above | is refused |
+
+It votes by its configuration (kraft.version 0) where there is `bootstrap.checkpoint` and `controller.quorum.voters`
+names it; but once the log or a snapshot of it names voters, those count.
 """
 
 from __future__ import annotations
@@ -109,22 +112,24 @@ class FoundingDirectory:
         for path in (each / METADATA_LOG for each, found in names.items() if METADATA_LOG in found):
             inside = self._names(path)
             if any(name.endswith(_OF_METADATA) for name in inside):
-                names_voters = bool({FOUNDING, QUORUM_STATE} & inside)
-                known = cluster_id or self._founded_id(path)
-                return FoundDirectory(Standing.FOUNDED, known, names_voters=names_voters)
+                founding = read_founding(path, self._files)
+                if founding is None and QUORUM_STATE in inside and self._votes_by_configuration(names):
+                    return FoundDirectory(Standing.STATIC, cluster_id)
+                known = cluster_id or ("" if founding is None else founding.cluster_id)
+                return FoundDirectory(Standing.FOUNDED, known, names_voters=bool({FOUNDING, QUORUM_STATE} & inside))
         if HELD in names[self._home]:
             with _telling("read", self._home / HELD):
                 held = read_file(self._files, self._home / HELD)
             return FoundDirectory(Standing.HOLDS, cluster_id, held)
         if cluster_id:
-            is_static = BOOTSTRAP in names[self._home] and self._config.node_id in parse_roles(self._config).voters
-            return FoundDirectory(Standing.STATIC if is_static else Standing.OBSERVER, cluster_id)
+            votes = self._votes_by_configuration(names)
+            return FoundDirectory(Standing.STATIC if votes else Standing.OBSERVER, cluster_id)
         self._check_empty(names)
         return FoundDirectory(Standing.UNFOUNDED, "")
 
-    def _founded_id(self, path: Path) -> str:
-        founding = read_founding(path, self._files)
-        return "" if founding is None else founding.cluster_id
+    def _votes_by_configuration(self, names: Mapping[Path, set[str]]) -> bool:
+        """Return whether the directory was formatted by hand, and `controller.quorum.voters` names its node."""
+        return BOOTSTRAP in names[self._home] and self._config.node_id in parse_roles(self._config).voters
 
     def _check_empty(self, names: Mapping[Path, set[str]]) -> None:
         for path, found in names.items():

@@ -120,6 +120,24 @@ def test_where_no_voters_are_named_the_configuration_says_whether_it_votes(
     assert (found.standing, found.cluster_id) == (standing, CLUSTER_ID)
 
 
+@pytest.mark.parametrize(
+    ("settings", "standing"),
+    [(VOTERS, Standing.STATIC), (SERVERS, Standing.FOUNDED)],
+    ids=["voters of the configuration", "voters of others"],
+)
+def test_it_votes_by_its_configuration_when_it_starts_again_too(
+    tmp_path: Path, settings: dict[str, str], standing: Standing
+) -> None:
+    config = config_of(tmp_path, settings)
+    Formatting(config, real_machine(), cluster_id=CLUSTER_ID).run()
+    log = tmp_path / "a" / "__cluster_metadata-0"
+    log.mkdir(exist_ok=True)
+    (log / "quorum-state").touch()
+    found = FoundingDirectory(config, real_machine()).look()
+
+    assert (found.standing, found.cluster_id) == (standing, CLUSTER_ID)
+
+
 @pytest.mark.interop
 def test_kafkas_tools_read_what_ours_writes(tmp_path: Path) -> None:
     config = config_of(tmp_path, SERVERS)
