@@ -16,7 +16,7 @@ from ..config.meta_properties import META_PROPERTIES, decode_meta_properties
 from ..config.roles import parse_roles
 from ..controller.founding_checkpoint import read_founding
 from ..controller.opening import metadata_log_config
-from ..controller.snapshots import SnapshotId, SnapshotSettings, SnapshotStore, newest_snapshot_end
+from ..controller.snapshots import SnapshotId, SnapshotSettings, SnapshotStore
 from ..errors import ConfigError, CorruptionError
 from ..machine.files import disk_error, read_file
 from ..machine.threads import Workers
@@ -26,7 +26,7 @@ from .committed_images import CommittedImages
 from .following import MetadataFollowing
 from .known_controllers import KnownControllers
 from .node import QuorumNode
-from .opening import BesideLog, open_quorum_log
+from .opening import BesideLog, open_quorum_log, reached_snapshot_end
 from .own_voter import OwnVoter, VoterUpkeep
 from .quorum_view import QuorumFeed
 from .registration import ControllerRegistrar, registration_of
@@ -176,7 +176,7 @@ def _open_log(config: BrokerConfig, engine: StorageEngine, files: Files) -> Part
         TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0),
         metadata_log_config(config),
         log_dir=config.metadata_log_dir,
-        known_end=partial(newest_snapshot_end, files=files),
+        known_end=partial(reached_snapshot_end, files=files),
     )
     if opened.directory is None:
         raise ConfigError(

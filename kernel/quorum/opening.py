@@ -6,6 +6,7 @@ epoch, so it is refused where the log says that this replica has voted; so is on
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..classes import frozen
@@ -15,6 +16,7 @@ from ..controller.opening import choose_metadata_election
 from ..controller.quorum_state import QuorumState
 from ..controller.snapshots import SnapshotId, SnapshotStore
 from ..errors import CorruptionError, StorageError
+from ..machine.files import disk_error
 from ..records.batch import is_crc_valid, read_header
 from ..records.control import KRaftVoters, LeaderChange, read_control_records
 from ..types import ZERO_ID
@@ -150,7 +152,8 @@ def _epochs(log: PartitionLog, snapshot: SnapshotId, files: Files) -> LogEpochs:
         )  # a log that was begun may be on no disk yet, and votes are kept beside it
     log.flush()  # what a crash left in memory alone counts as durable from here on
     epochs = LogEpochs(log, _before(log, snapshot, files))
-    if snapshot.end_offset and (snapshot.epoch, snapshot.end_offset) > epochs.end:
+    end = epochs.end
+    if snapshot.end_offset and (snapshot.epoch > end.leader_epoch or snapshot.end_offset > end.end_offset):
         log.truncate_fully(snapshot.end_offset)
         log.flush()
         epochs.start = snapshot
@@ -168,6 +171,24 @@ def _before(log: PartitionLog, newest: SnapshotId, files: Files) -> SnapshotId:
         entries = log.epoch_entries()
         found = SnapshotId(start_offset, entries[0][0] if entries else newest.epoch)
     return found
+
+
+def reached_snapshot_end(directory: Path, files: Files) -> int:
+    """Return where the newest snapshot ends that this log is known to have reached; 0 without one.
+
+    A log is rolled behind each snapshot of its own. One that was fetched is kept before the log is begun anew behind
+    it: a crash between the two leaves a log that ends before, and has lost nothing.
+
+    Raises:
+        StorageError: The directory cannot be read.
+    """
+    try:
+        names = [Path(entry.name) for entry in files.listdir(directory)]
+    except OSError as error:
+        raise disk_error(error, "list", directory) from error
+    newest_base = max((int(name.stem) for name in names if name.suffix == ".log" and name.stem.isdigit()), default=0)
+    ends = (identifier.end_offset for identifier in SnapshotStore(directory=directory, files=files).ids())
+    return max((end for end in ends if end <= newest_base), default=0)
 
 
 def _control_records(log: PartitionLog, start_offset: int) -> Iterator[tuple[int, ControlRecord]]:

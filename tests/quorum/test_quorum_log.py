@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -11,7 +12,9 @@ import trio
 from odradek.kernel.contracts.election import PeerRefused
 from odradek.kernel.controller.snapshots import SnapshotId
 from odradek.kernel.errors import CorruptionError, KafkaError, StorageError
+from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.turnstile import run_at_once
+from odradek.kernel.quorum.opening import reached_snapshot_end
 from odradek.kernel.quorum.quorum_log import QuorumLog
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import KRaftVoters
@@ -21,6 +24,9 @@ from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.testing.faults import PowerLoss
 from tests.plugins.election_quorum.nodes import directory_of, voters_of
 from tests.quorum.quorum_world import Controller, Quorum, append, batch_of, in_quorum, values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DATA = PurePath("/data")
 STATE = DATA / "__cluster_metadata-0" / "quorum-state"
@@ -412,14 +418,17 @@ def test_a_follower_that_lags_behind_a_snapshot_begins_anew_behind_it() -> None:
     assert in_quorum(main) == ([b"behind"], 0, voters_of(1, 2, 3), 0)
 
 
-def test_a_snapshot_that_was_kept_and_not_begun_behind_is_begun_behind_at_the_next_start() -> None:
+@pytest.mark.parametrize(
+    "older", [0, 1], ids=["of the log's epoch", "of an older epoch, which the log went past elsewhere"]
+)
+def test_a_snapshot_that_was_kept_and_not_begun_behind_is_begun_behind_at_the_next_start(older: int) -> None:
     async def main(quorum: Quorum) -> tuple[list[int], KRaftVoters | None]:
         leader = await quorum.settled()
         lagging = follower_of(quorum, leader)
         lagging.crash()
         for number in range(3):
             await append(leader, b"%d" % number)
-        lagging.snapshot = (SnapshotId(leader.high_watermark, leader.latest_epoch), leader.voters)
+        lagging.snapshot = (SnapshotId(leader.high_watermark, leader.latest_epoch - older), leader.voters)
         lagging.follows = False
         lagging.start()
         await quorum.until(lambda: lagging.log is not None)
@@ -429,6 +438,33 @@ def test_a_snapshot_that_was_kept_and_not_begun_behind_is_begun_behind_at_the_ne
         return [each - leader.end_offset for each in told], log.voters
 
     assert in_quorum(main) == ([0] * 5, voters_of(1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("names", "end"),
+    [
+        ((), 0),
+        (("00000000000000000000.log", "00000000000000000150-0000000003.checkpoint"), 0),
+        (
+            (
+                "00000000000000000000.log",
+                "00000000000000000100.log",
+                "00000000000000000100-0000000002.checkpoint",
+                "00000000000000000150-0000000003.checkpoint",
+            ),
+            100,
+        ),
+        (("00000000000000000150.log", "00000000000000000150-0000000003.checkpoint"), 150),
+    ],
+    ids=["nothing", "a fetched one is ahead of the log", "one of its own before that", "begun anew behind it"],
+)
+def test_a_log_need_not_have_what_a_snapshot_has_behind_which_it_was_not_begun_yet(
+    tmp_path: Path, names: Sequence[str], end: int
+) -> None:
+    for name in names:
+        (tmp_path / name).touch()
+
+    assert reached_snapshot_end(tmp_path, real_machine().files) == end
 
 
 # ---------------------------------------------------------------------------------------------------- opening
