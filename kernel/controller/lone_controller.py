@@ -32,6 +32,7 @@ class LoneController:
         """Take the log, loaded."""
         self._metadata = metadata
         self._serving: ControllerServing | None = None
+        self._feed: MetadataFeed | None = None
 
     def __repr__(self) -> str:
         return f"LoneController({self._metadata!r})"
@@ -39,9 +40,18 @@ class LoneController:
     def serve_others(
         self, rules: ControllerRules, machine: Machine, failed_directories: Callable[[], Collection[UUID]]
     ) -> None:
-        """Serve the controller to other nodes; see `ControllerServing`."""
-        from .serving import ControllerServing  # a broker alone does not pay for it
+        """Serve the controller to other nodes, and tell them of what is committed; see `ControllerServing`."""
+        from ..config.listeners import controller_endpoints  # a broker alone does not pay for it
+        from .metadata_feed import MetadataFeed
+        from .serving import ControllerServing
 
+        self._feed = MetadataFeed(
+            self._metadata,
+            node_id=rules.node_id,
+            sessions=rules.sessions,
+            clock=machine.clock,
+            listeners=controller_endpoints(rules.config, machine.network.host_name()),
+        )
         self._serving = ControllerServing(self._metadata, rules, machine, failed_directories)
 
     @property
@@ -77,9 +87,9 @@ class LoneController:
 
     def quorum_figures(self) -> QuorumFigures | None:
         """See `MetadataKeeping.quorum_figures`; a broker alone has no quorum to speak of."""
-        if self._serving is None:
+        feed = self._feed
+        if feed is None:
             return None
-        feed = self._serving.feed
         return QuorumFigures(feed.leader_id, feed.leader_epoch, "leader", feed.end_offset, self._metadata.end_offset, 1)
 
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
@@ -118,12 +128,13 @@ class LoneController:
     @property
     def feed(self) -> MetadataFeed:
         """See `ControllerNode.feed`."""
-        return self.serving.feed
+        assert self._feed is not None, "this broker serves its controller to nobody"
+        return self._feed
 
     @property
     def observers(self) -> Mapping[int, ObserverView]:
         """By broker id, those that asked for news since the controller began."""
-        return {} if self._serving is None else self._serving.feed.observers
+        return {} if self._feed is None else self._feed.observers
 
     @property
     def controller(self) -> LoneController:
@@ -136,4 +147,4 @@ class LoneController:
 
     def end_waits(self) -> None:
         """See `ControllerNode.end_waits`."""
-        self.serving.feed.end_waits()
+        self.feed.end_waits()

@@ -1,13 +1,11 @@
-"""Shell: what a controller has besides that serves other nodes: the feed of its log, and the watch over sessions."""
+"""Shell: what a controller has besides that serves other nodes: the watch over sessions, and who leads partitions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..config.listeners import controller_endpoints
 from .dead_brokers import DeadBrokers
 from .leader_balance import LeaderBalance
-from .metadata_feed import MetadataFeed
 from .own_directories import OwnDirectories
 from .own_leaders import hand_over
 from .session_watch import SessionWatch
@@ -25,7 +23,6 @@ class ControllerServing:
     """Life: made once the metadata was read, then its services. Owned by the broker.
 
     Attributes:
-        feed: What is committed, for who follows it.
         watch: Fences who is not heard of.
         balance: Brings leaders back to preferred replicas; None where they stay as they are.
         dead: Fences who is known to be dead.
@@ -39,7 +36,7 @@ class ControllerServing:
         machine: Machine,
         failed_directories: Callable[[], Collection[UUID]],
     ) -> None:
-        """Begin to count sessions, and to tell of what is committed.
+        """Begin to count sessions.
 
         Args:
             metadata: The log, loaded.
@@ -49,8 +46,6 @@ class ControllerServing:
         """
         clock, sessions = machine.clock, rules.sessions
         self._metadata, self._rules = metadata, rules
-        listeners = controller_endpoints(rules.config, machine.network.host_name())
-        self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=sessions, clock=clock, listeners=listeners)
         self.watch = SessionWatch(metadata, rules, clock)
         self.dead = DeadBrokers(metadata, sessions, rules.config, machine.network)
         self.own_directories = OwnDirectories(metadata, node_id=rules.node_id, failed=failed_directories)

@@ -347,7 +347,6 @@ class ControllerTerms:
                 self._tell_changed()
         finally:
             metadata.end()
-            serving.feed.end_waits()
             self.active = self.serving = self._sessions = None
             self._tell_changed()
 
