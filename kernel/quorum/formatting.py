@@ -110,14 +110,14 @@ class Formatting:
     def _becomes_first(self) -> bool:
         """Make a node that has kept its metadata alone the first of several, if it is one and the only one named."""
         own, directory = self._config.node_id, self._home / METADATA_LOG
-        if [each.node_id for each in self._voters or ()] != [own] or not was_kept_alone(directory, self._files, own):
+        named = self._voters or ()
+        if [each.node_id for each in named] != [own] or not was_kept_alone(directory, self._files, own):
             return False
-        (named,) = self._voters or ()
         home = FoundingDirectory(self._config, self._machine)
         home.take()
         try:
             directory_id = home.identify().directory_id
-            voters = [named._replace(directory_id=directory_id)]
+            voters = [each._replace(directory_id=directory_id) for each in named]
             with _telling("format", self._home):
                 keep_founding(directory, self._files, self._founding(voters, self._cluster_id))
         finally:
