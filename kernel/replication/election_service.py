@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from ..contracts.election import PeerMessage
+from ..contracts.election import FetchEnded, PeerMessage
 from ..errors import ErrorCode, KafkaError
 from ..partitions.election_driver import EFFECTS_MAX, endless, walk
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 TICK_MS: Final = 25
 """How often time passes: a small part of what voters wait for each other at the least (50 ms)."""
+CALM_TICK_MS: Final = 100
+"""How often where a leader leads and is followed: a small part of the time-outs that end that."""
+UNREST_MS: Final = 3000
+"""So long after anything but an answered fetch, it is not calm: longer than an election takes."""
 
 
 class _Asked:
@@ -72,6 +76,7 @@ class ElectionService:
         self._correlation_id = 0
         self._effects_left = EFFECTS_MAX
         self._woken = trio.Event()
+        self._restless_ms = clock.monotonic_ms()
         self._has_ended = False
 
     def __repr__(self) -> str:
@@ -80,6 +85,9 @@ class ElectionService:
     def step(self, event: ElectionInput) -> None:
         """Have the election take an input; what follows from it is carried out by `run`."""
         self._effects_left = EFFECTS_MAX
+        if type(event) is not FetchEnded:
+            self._restless_ms = self._clock.monotonic_ms()
+            self._woken.set()
         self._election.step(event)
         self.wake()
 
@@ -134,9 +142,13 @@ class ElectionService:
             while True:
                 self._woken = trio.Event()
                 self._effects_left = EFFECTS_MAX
-                self._election.tick(self._clock.monotonic_ms())
+                now_ms = self._clock.monotonic_ms()
+                self._election.tick(now_ms)
+                if self._election.ready() is not None:
+                    self._restless_ms = now_ms
                 await self._carry_out(send)
-                with trio.move_on_after(TICK_MS / 1000):
+                is_calm = now_ms - self._restless_ms >= UNREST_MS
+                with trio.move_on_after((CALM_TICK_MS if is_calm else TICK_MS) / 1000):
                     await self._woken.wait()
         finally:
             self._has_ended = True

@@ -12,11 +12,11 @@ import trio
 import trio.testing
 
 from odradek.kernel.contracts.disk_work import DiskWork
-from odradek.kernel.contracts.election import Election, ElectionInput, PeerMessage, Ready, Role
+from odradek.kernel.contracts.election import Election, ElectionInput, FetchEnded, PeerMessage, PeerRefused, Ready, Role
 from odradek.kernel.errors import KafkaError, PluginError, StorageError
 from odradek.kernel.machine.clock import TrioClock
 from odradek.kernel.machine.threads import Threads, Workers
-from odradek.kernel.replication.election_service import TICK_MS, ElectionService
+from odradek.kernel.replication.election_service import CALM_TICK_MS, TICK_MS, UNREST_MS, ElectionService
 from odradek.kernel.wire.messages.api_52_vote import VoteRequest, VoteResponse
 
 
@@ -156,6 +156,26 @@ def test_time_passes_for_an_election_that_has_nothing_to_do() -> None:
 
         assert 10 <= len(ticks) <= 12
         assert all(0 < later - earlier <= TICK_MS for earlier, later in pairwise(ticks))
+
+    run(body)
+
+
+def test_time_passes_slower_where_only_fetches_are_answered_until_something_else_comes() -> None:
+    async def body() -> None:
+        async with running() as rig:
+            await trio.sleep(UNREST_MS / 1000)
+            rig.election.ticks.clear()
+            for _ in range(10):
+                await trio.sleep(CALM_TICK_MS / 1000)
+                rig.service.step(FetchEnded(2))
+            calm = list(rig.election.ticks)
+            rig.election.ticks.clear()
+            rig.service.step(PeerRefused(2))
+            await trio.sleep(10 * TICK_MS / 1000)
+            restless = rig.election.ticks
+
+        assert 9 <= len(calm) <= 11
+        assert 10 <= len(restless) <= 13
 
     run(body)
 
