@@ -119,6 +119,7 @@ class ClusterMember:
         self.partition_counts = PartitionCounts(config.node_id, config.get_int(MIN_INSYNC_REPLICAS))
         self.partition_counts.begin(source.image)
         source.add_listener(self.partition_counts.changed)
+        source.add_listener(lambda _delta, _image: self._tell_changed())
 
     is_live_once_registered: Final = False
     log: Final = None
@@ -184,13 +185,25 @@ class ClusterMember:
                 failure_timeout_ms=self._config.get_int(FAILURE_TIMEOUT),
             )
             self._tell_changed()
-            await self.source.wait_for(self.broker_epoch)
+            await self._wait_known(registration)
             return self.broker_epoch
         raise UnansweredError(
             f"no controller registered this broker within {limit_ms} ms",
             where=self._config.where("controller.quorum.voters"),
             hint=f"does the controller run, and is it reached at {self._nodes}?",
         )
+
+    async def _wait_known(self, registration: Registration) -> None:
+        """Wait until the metadata here says of this very process that it is registered, and what follows from that.
+
+        Not only until it has the offset of that: by what was so before, this broker might lead with records it lost.
+        """
+        await self.source.wait_for(self.broker_epoch)
+        while True:
+            known = self.source.image.brokers.get(registration.broker_id)
+            if known is not None and known.incarnation_id == registration.incarnation_id:
+                return
+            await self._changed.wait()
 
     async def begin(self) -> None:
         """Catch up with the metadata, of a node that is no broker. Cancelled: nothing happens."""

@@ -407,6 +407,8 @@ class MetadataLog:
     async def _execute(self, submission: _Submission[Any], now_ms: int, offset: int, slices: Slices) -> list[bytes]:
         """Run one operation, whose first record gets this offset, and return its records. Cancelled: nobody is told."""
         self.queue_ms.record(self._clock.monotonic_ms() - submission.since_ms)
+        if offset > self._controller.image.offset + 1:  # what the log says of its quorum has offsets, too
+            self._controller.note_position(offset - 1, self._log.leader_epoch)
         try:
             decided = submission.operation(self._controller, now_ms)
             result = await slices.run(decided) if isinstance(decided, Generator) else decided

@@ -24,7 +24,7 @@ from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.machine import Machine
 from odradek.kernel.metadata.features import METADATA_VERSION_MAX
 from odradek.kernel.metadata.image import BrokerEndpoint
-from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, FormatRecord, MetadataRecord, encode_record
+from odradek.kernel.metadata.records import FORMAT_VERSION, BrokerRecord, FormatRecord, MetadataRecord, encode_record
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
 from odradek.kernel.wire.messages.api_01_fetch import (
@@ -265,7 +265,7 @@ class Controllers:
     async def start(self) -> None:
         """Have all controllers live, with a little metadata."""
         self.quorum.append(FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID))
-        self.quorum.append(ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="a"))
+        self.quorum.append(BrokerRecord(broker_id=9, broker_epoch=BROKER_EPOCH, incarnation_id=UUID(int=9)))
         for controller in self.controllers.values():
             await controller.live(self.nursery)
 

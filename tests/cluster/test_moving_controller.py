@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 import trio
@@ -10,11 +11,11 @@ import trio
 from odradek.kernel.cluster.controller_nodes import ControllerNodes
 from odradek.kernel.cluster.member import find_cluster_id
 from odradek.kernel.errors import ErrorCode, KafkaError, UnansweredError
-from odradek.kernel.metadata.records import ConfigRecord
+from odradek.kernel.metadata.records import BrokerRecord, ConfigRecord
 from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
 from odradek.testing.faults import PowerLoss
 
-from .fake_controllers import CLUSTER_ID, IDS, Joined, address_of, beside_controllers
+from .fake_controllers import BROKER_EPOCH, CLUSTER_ID, IDS, Joined, address_of, beside_controllers
 
 HEARTBEAT, ALLOCATE = 63, 67
 ASK = AllocateProducerIdsRequest(broker_id=9, broker_epoch=1)
@@ -200,3 +201,25 @@ def test_any_controller_says_which_cluster_it_is_and_none_is_named_with_all_addr
 
     assert found == CLUSTER_ID
     assert "no controller answered at controller-1:9093, controller-2:9093, controller-3:9093 within 3000 ms" in refusal
+
+
+def test_a_broker_goes_on_when_the_metadata_here_says_that_it_is_registered_and_not_before(tmp_path: Path) -> None:
+    async def main(joined: Joined) -> tuple[bool, bool]:
+        joined.quorum.batches.pop()
+        joined.quorum.append(ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="a"))
+        registered = trio.Event()
+
+        async def register() -> None:
+            await joined.register()
+            registered.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(register)
+            await joined.until(lambda: joined.member.source.image.offset == BROKER_EPOCH)
+            await trio.sleep(1)
+            before = registered.is_set()
+            joined.quorum.append(BrokerRecord(broker_id=9, broker_epoch=BROKER_EPOCH, incarnation_id=UUID(int=9)))
+            await registered.wait()
+        return before, registered.is_set()
+
+    assert beside_controllers(main, tmp_path) == (False, True), "what it was before may be led by it, and is lost"

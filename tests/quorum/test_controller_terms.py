@@ -240,6 +240,18 @@ def test_records_that_the_quorum_appends_of_itself_between_move_no_position() ->
     trio.run(main)
 
 
+def test_a_brokers_epoch_is_where_its_registration_stands_whatever_the_quorum_has_said_of_itself_before() -> None:
+    async def main() -> None:
+        async with Node().running() as node:
+            metadata = await node.lead(1)
+            node.replica.append_control(*QUORUM_RECORDS)
+            await register(metadata, 1)
+            stands = [each.offset for each in node.replica.records(0) if each.value[1:2] == b"\x02"]
+            assert stands == [metadata.image.brokers[1].broker_epoch]
+
+    trio.run(main)
+
+
 def test_a_disk_that_fails_ends_the_node_and_not_the_term_alone() -> None:
     class Failing(FakeReplica):
         async def commit(self) -> None:
