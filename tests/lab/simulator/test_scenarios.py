@@ -16,9 +16,9 @@ GATE_SEEDS = {
     "groups": [40],
     "compaction": [40],
     "disks": [25],
-    "replication": [18, 18],
-    "spread_transactions": [18, 18],
-    "quorum": [8, 8],
+    "replication": [6, 6],
+    "spread_transactions": [6, 6],
+    "quorum": [4, 4],
 }
 """How many each test of a scenario runs; tests run beside each other. Two hundred in all, at least."""
 SWEEP_SEEDS = int(os.environ.get("ODRADEK_SWEEP_SEEDS", "200"))
