@@ -27,7 +27,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> subprocess.Completed
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 
