@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         [
             ("demo", "a few seconds"),
             ("demo --keep", "keep the folder, to look around with `odradek log dump`"),
-            ("demo --cluster", "another story: three brokers, one is killed under load, one is drained"),
+            ("demo --cluster", "another story: three brokers, the controller is killed under load, one is drained"),
             ("demo --tiered", "a third: old segments move to an object store, here a folder"),
             ("demo --tiered --store s3://bucket/prefix", "a real one; AWS_ACCESS_KEY_ID, AWS_ENDPOINT, ... say how"),
             ("demo --spark", "a fourth: PySpark streams from topic to topic, is killed, and goes on"),

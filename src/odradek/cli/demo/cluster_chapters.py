@@ -1,4 +1,4 @@
-"""Shell: the chapters about a cluster: a leader is killed under load and comes back, another one is drained."""
+"""Shell: the chapters about a cluster: its controller is killed under load and comes back, another one is drained."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..running import run_interruptible
 from . import client_work, cluster_work
-from .cluster_scene import BROKERS, CONTROLLER, PARTITIONS, TOPIC
+from .cluster_scene import BROKERS, PARTITIONS, TOPIC
 from .data import keys_out_of_order, record_of
 from .log_chapters import CONFIGS, read_changes
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .cluster_work import LoadRun
 
 COLUMNS: Final = ("partition", "leader", "then", "records", "longest pause")
-KILLED: Final = 2
-DRAINED: Final = 3
 MIN_IN_SYNC: Final = {"min.insync.replicas": "2"}
 
 
@@ -41,10 +39,11 @@ def start(scene: ClusterScene) -> None:
         cluster_work.create_topic, scene.bootstrap, TOPIC, PARTITIONS, BROKERS, {**CONFIGS, **MIN_IN_SYNC}
     )
     found = run_interruptible(cluster_work.partitions_of, scene.bootstrap, TOPIC)
+    scene.killed = run_interruptible(cluster_work.controller_of, scene.bootstrap)
     stage.say(
-        f"Each is a process of its own; after {took_s:.2f} s all serve. The first keeps the metadata, too: it is the "
-        f"controller. With them goes a topic, {TOPIC}, of {PARTITIONS} partitions: every record is kept by three "
-        "brokers, and acknowledged when two have it at least."
+        f"Each is a process of its own; after {took_s:.2f} s all serve. They keep the metadata together, and voted "
+        f"for broker {scene.killed} to be the controller. With them goes a topic, {TOPIC}, of {PARTITIONS} partitions: "
+        "every record is kept by three brokers, and acknowledged when two have it at least."
     )
     stage.table(
         ("broker", "address", "process", "leads partitions"),
@@ -72,56 +71,59 @@ def produce(scene: ClusterScene) -> None:
 
 
 def kill(scene: ClusterScene) -> None:
-    """Kill a leader in the midst of the second third."""
-    stage = scene.stage
-    stage.step("kill -9 of a leader")
-    broker = scene.brokers.by_id[KILLED]
+    """Kill the controller, which leads partitions, too, in the midst of the second third."""
+    stage, killed = scene.stage, scene.killed
+    stage.step("kill -9 of the controller")
+    broker = scene.brokers.by_id[killed]
     pid = broker.process_id
     stage.say(
-        f"In the midst of the second third broker {KILLED} (pid {pid}) is killed where it stands. The controller sees "
-        "that its connection has ended and its port refuses, and has others lead; the client is told who. The longest "
-        "pause between two acknowledgements, with each partition's leaders:"
+        f"In the midst of the second third broker {killed} (pid {pid}) is killed where it stands. The others see that "
+        "its connections have ended and its port refuses, and vote for one of them; that one has others lead what "
+        "was led there, and the client is told who. The longest pause between two acknowledgements, with each "
+        "partition's leaders:"
     )
     run, before, after = _load(scene, 1, broker.kill)
-    pause_s = run.longest_pause_s(_partitions_of(before, KILLED))
+    pause_s = run.longest_pause_s(_partitions_of(before, killed))
     stage.say(
         f"[bold]{pause_s * 1000:.0f} ms[/] after the kill each partition that it led had its next acknowledged record."
     )
     _check_all_acknowledged(scene, run, len(scene.thirds[1]))
     stage.check(
-        f"broker {KILLED} leads nothing any more",
-        holds=not _partitions_of(after, KILLED) and all(each.has_leader for each in after),
+        f"broker {killed} leads nothing any more",
+        holds=not _partitions_of(after, killed) and all(each.has_leader for each in after),
         detail=f"{[each.leader_id for each in after]}",
     )
+    controller = run_interruptible(cluster_work.controller_of, scene.bootstrap)
+    stage.check(f"broker {controller} is the controller now", holds=controller not in (-1, killed), detail="nobody is")
 
 
 def bring_back(scene: ClusterScene) -> None:
     """Start the killed broker again."""
     scene.stage.step("It comes back")
-    _start_again(scene, KILLED, "recovers its logs, cuts off what the others never had, fetches what it missed")
+    _start_again(scene, scene.killed, "recovers its logs, cuts off what the others never had, fetches what it missed")
 
 
 def drain(scene: ClusterScene) -> None:
     """Stop another broker in the midst of the last third."""
-    stage = scene.stage
+    stage, drained = scene.stage, scene.drained
     stage.step("Another one is drained")
-    broker = scene.brokers.by_id[DRAINED]
+    broker = scene.brokers.by_id[drained]
     stage.say(
-        f"In the midst of the last third broker {DRAINED} (pid {broker.process_id}) gets SIGTERM, as for "
+        f"In the midst of the last third broker {drained} (pid {broker.process_id}) gets SIGTERM, as for "
         "an update. It hands over what it leads before it ends, so hardly anybody waits:"
     )
     run, before, _after = _load(scene, 2, broker.tell_to_end)
     broker.stop()
     after = run_interruptible(cluster_work.partitions_of, scene.bootstrap, TOPIC)
-    pause_s = run.longest_pause_s(_partitions_of(before, DRAINED))
+    pause_s = run.longest_pause_s(_partitions_of(before, drained))
     stage.say(f"Of no partition that it led the client waited longer than [bold]{pause_s * 1000:.0f} ms[/].")
     _check_all_acknowledged(scene, run, len(scene.thirds[2]))
     stage.check(
-        f"broker {DRAINED} leads nothing any more",
-        holds=not _partitions_of(after, DRAINED) and all(each.has_leader for each in after),
+        f"broker {drained} leads nothing any more",
+        holds=not _partitions_of(after, drained) and all(each.has_leader for each in after),
         detail=f"{[each.leader_id for each in after]}",
     )
-    _start_again(scene, DRAINED, "fetches what it missed")
+    _start_again(scene, drained, "fetches what it missed")
 
 
 def look(scene: ClusterScene) -> None:
@@ -145,7 +147,7 @@ def look(scene: ClusterScene) -> None:
     stage.check("every zone's history is in order", holds=not out_of_order, detail=", ".join(out_of_order))
     copies = {node_id: _digest_of_logs(scene.data_dir / str(node_id)) for node_id in scene.brokers.by_id}
     stage.check(
-        f"the three copies on disk are the same, byte for byte (SHA-256 {copies[CONTROLLER][:10]}...)",
+        f"the three copies on disk are the same, byte for byte (SHA-256 {min(copies.values())[:10]}...)",
         holds=len(set(copies.values())) == 1,
         detail=f"{copies}",
     )

@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 TOPIC: Final = "clock-changes"
 PARTITIONS: Final = 6
 BROKERS: Final = 3
-CONTROLLER: Final = 1
 
 
 class BrokerProcesses:
     """Three brokers of one cluster, as `odradek serve --brokers 3` plans them, but each started by itself.
 
     Attributes:
-        by_id: The brokers; the first keeps the metadata.
+        by_id: The brokers; all of them keep the metadata together.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
@@ -46,6 +45,7 @@ class BrokerProcesses:
                 data_dir=folder / "data",
                 options=options,
                 free_port=lambda host: free_port(host, held),
+                voters=BROKERS,
             )
         self.by_id = {
             plan.node_id: BrokerProcess(
@@ -67,7 +67,7 @@ class BrokerProcesses:
         return {node_id: broker.wait_until_ready() for node_id, broker in self.by_id.items()}
 
     def stop(self) -> None:
-        """Have those end that run, the controller last: it moves what the others lead."""
+        """Have those end that run, one after the other."""
         for broker in reversed(self.by_id.values()):
             broker.stop()
 
@@ -84,6 +84,7 @@ class ClusterScene:
         addresses: Where each broker serves; empty until they do.
         thirds: The data set, in the three parts in which it is produced.
         acknowledged: What was acknowledged: by partition and offset.
+        killed: The broker that is killed; 0 until that is known.
     """
 
     stage: Stage
@@ -93,6 +94,12 @@ class ClusterScene:
     addresses: dict[int, str] = attrs.field(factory=dict)
     thirds: tuple[Sequence[DemoRecord], ...] = ()
     acknowledged: dict[tuple[int, int], DemoRecord] = attrs.field(factory=dict)
+    killed: int = 0
+
+    @property
+    def drained(self) -> int:
+        """The broker that is drained: another one than was killed."""
+        return max(node_id for node_id in self.brokers.by_id if node_id != self.killed)
 
     @property
     def bootstrap(self) -> str:

@@ -79,6 +79,12 @@ async def partitions_of(bootstrap: str, topic: str) -> list[PartitionInfo]:
         return [found[number] for number in sorted(found)]
 
 
+async def controller_of(bootstrap: str) -> int:
+    """Return which broker is the controller."""
+    async with reach({"bootstrap.servers": bootstrap}) as calls:
+        return (await calls.admin.describe_quorum()).leader_id
+
+
 async def wait_until_in_sync(bootstrap: str, topic: str) -> bool:
     """Wait until all replicas of a topic are in sync; return whether they are."""
     with trio.move_on_after(WAIT_S_MAX):
