@@ -95,7 +95,6 @@ class MetadataParts:
         roles: What this node is.
         channels: To the other brokers; None of a broker alone.
         follower: Has replicas follow the images.
-        has_static_voters: Whether `controller.quorum.voters` alone says who votes.
         here: Brings what other nodes ask to the controller of this node, and no further.
     """
 
@@ -106,8 +105,10 @@ class MetadataParts:
         published: PublishedImage,
         calls: CallsOfThisBroker,
         logs: LogParts,
+        *,
+        has_static_voters: bool = False,
     ) -> None:
-        """Make them; reads nothing."""
+        """Make them; reads nothing. `has_static_voters`: `controller.quorum.voters` alone says who votes."""
         config = options.config
         self._options, self._machine, self._logs = options, machine, logs
         self.published, self.calls = published, calls
@@ -126,7 +127,7 @@ class MetadataParts:
         self.roles = parse_roles(config)
         self.channels = self._make_channels()
         self._node: ControllerNode | None = None
-        self.has_static_voters = False
+        self._has_static_voters = has_static_voters
         self.here = CallsOfThisNode(lambda: self.node)
         self.follower = MetadataFollower(
             config,
@@ -215,7 +216,7 @@ class MetadataParts:
                 engines=self._logs.replicas.engines,
                 elections=self._options.elections,
                 rules=self.rules,
-                has_static_voters=self.has_static_voters,
+                has_static_voters=self._has_static_voters,
                 failed_directories=self._logs.directory_reports.failed,
                 supervise=lambda name, run: partial(supervise, name, run, self._machine.clock),
             )

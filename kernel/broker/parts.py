@@ -78,8 +78,9 @@ class BrokerParts:
         calls = CallsOfThisBroker(options.config.node_id)
         self.logs = LogParts(options, machine, self.published, self.view, self.events, calls)
         self.view.replicas = self.events.replicas = self.logs.replicas
-        self.metadata = MetadataParts(options, machine, self.published, calls, self.logs)
-        self.metadata.has_static_voters = has_static_voters
+        self.metadata = MetadataParts(
+            options, machine, self.published, calls, self.logs, has_static_voters=has_static_voters
+        )
         self.events.replication = self._make_replication()
         self.requests = RequestParts(options, machine, self.view, waiting, self.events, self.logs, self.metadata)
         self.events.coordinators = self.requests.coordinators
