@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..controller.metadata_keeping import ImageSource
+from ..metadata.image_source import ImageSource
 
 
 class MetadataSource(ImageSource, Protocol):

@@ -18,66 +18,12 @@ if TYPE_CHECKING:
 
     from ..metadata.controller_calls import ControllerCalls
     from ..metadata.feed_view import MetadataFeedView
-    from ..metadata.image import MetadataImage
-    from ..metadata.image_listeners import MetadataListener
+    from ..metadata.image_source import ImageSource
     from ..metadata.partition_counts import PartitionCounts
-    from ..metadata.quorum_figures import QuorumFigures
-    from ..purgatory.histogram import Histogram
+    from ..metadata.quorum_figures import ControllerFigures, QuorumFigures
     from ..wire.message import Message
     from .brokers import Registration
     from .metadata_log import MetadataLog
-
-
-class ImageSource(Protocol):
-    """The newest committed metadata that is here, and who is told of it."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The newest committed metadata."""
-        ...
-
-    @property
-    def end_offset(self) -> int:
-        """Where the log ends here."""
-        ...
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch of the controller, as far as it is known."""
-        ...
-
-    def add_listener(self, listener: MetadataListener) -> None:
-        """Tell `listener` of every image from now on; what is there already it finds in `image`."""
-        ...
-
-
-class ControllerFigures(Protocol):
-    """What is counted of a controller."""
-
-    @property
-    def is_active(self) -> bool:
-        """Whether it takes changes."""
-        ...
-
-    @property
-    def image(self) -> MetadataImage:
-        """The newest committed metadata that is here."""
-        ...
-
-    @property
-    def partition_counts(self) -> PartitionCounts:
-        """Partitions that are not as they should be."""
-        ...
-
-    @property
-    def queue_ms(self) -> Histogram:
-        """How long operations waited for their turn."""
-        ...
-
-    @property
-    def election_ms(self) -> Histogram:
-        """How long changes took in which partitions got other leaders."""
-        ...
 
 
 class MetadataKeeping(Protocol):

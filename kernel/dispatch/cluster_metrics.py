@@ -13,9 +13,8 @@ from ..contracts.services import Metric
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ..metadata.image import MetadataImage
     from ..metadata.partition_counts import PartitionCounts
-    from ..metadata.quorum_figures import QuorumFigures
+    from ..metadata.quorum_figures import ControllerFigures, QuorumFigures
     from ..purgatory.histogram import Histogram
     from ..replication.replication import Replication
 
@@ -30,44 +29,16 @@ _TIMES: Final = "kafka_controller_"
 _RAFT: Final = "kafka_server_raftmetrics_"
 
 
-class Follower(Protocol):
-    """Who follows the metadata, as far as it counts."""
+class Keeping(Protocol):
+    """How the node has the metadata, as far as it counts."""
 
     @property
     def partition_counts(self) -> PartitionCounts:
         """Partitions that are not as they should be."""
         ...
 
-
-class ControllerHere(Follower, Protocol):
-    """The controller of this node, as far as it counts."""
-
     @property
-    def is_active(self) -> bool:
-        """Whether it takes changes."""
-        ...
-
-    @property
-    def image(self) -> MetadataImage:
-        """The committed metadata."""
-        ...
-
-    @property
-    def queue_ms(self) -> Histogram:
-        """How long changes waited for their turn."""
-        ...
-
-    @property
-    def election_ms(self) -> Histogram:
-        """How long those took that brought other leaders."""
-        ...
-
-
-class Keeping(Follower, Protocol):
-    """How the node has the metadata."""
-
-    @property
-    def figures(self) -> ControllerHere | None:
+    def figures(self) -> ControllerFigures | None:
         """What is counted of the controller, where there is one here, active or not."""
         ...
 
@@ -85,7 +56,7 @@ class Calls(Protocol):
         ...
 
 
-def _controller(calls: Calls) -> ControllerHere | None:
+def _controller(calls: Calls) -> ControllerFigures | None:
     return None if calls.keeping is None else calls.keeping.figures
 
 
@@ -151,14 +122,14 @@ def _replica_metrics(calls: Calls, replication: Replication | None) -> Iterator[
 
 
 def _controller_metrics(calls: Calls) -> Iterator[Metric]:
-    def asked(read: Callable[[ControllerHere], int]) -> Read:
+    def asked(read: Callable[[ControllerFigures], int]) -> Read:
         def value() -> float | None:
             log = _controller(calls)
             return None if log is None else read(log)
 
         return value
 
-    rows: tuple[tuple[str, str, Callable[[ControllerHere], int]], ...] = (
+    rows: tuple[tuple[str, str, Callable[[ControllerFigures], int]], ...] = (
         ("activecontrollercount", "1 where the controller is, and takes changes.", lambda log: int(log.is_active)),
         (
             "activebrokercount",
@@ -178,7 +149,7 @@ def _controller_metrics(calls: Calls) -> Iterator[Metric]:
     )
     for name, text, read in rows:
         yield Metric(_CONTROLLER + name, text, "gauge", _unlabelled(asked(read)))
-    times: tuple[tuple[str, str, Callable[[ControllerHere], Histogram]], ...] = (
+    times: tuple[tuple[str, str, Callable[[ControllerFigures], Histogram]], ...] = (
         (
             "controllerstats_leaderelectionrateandtimems",
             "Milliseconds that changes took in which partitions got other leaders, until they were committed.",
@@ -241,7 +212,7 @@ def _of_quorum(calls: Calls, read: Callable[[QuorumFigures], float]) -> Callable
     return _unlabelled(value)
 
 
-def _timed(name: str, text: str, calls: Calls, of: Callable[[ControllerHere], Histogram]) -> Iterator[Metric]:
+def _timed(name: str, text: str, calls: Calls, of: Callable[[ControllerFigures], Histogram]) -> Iterator[Metric]:
     def quantiles() -> Mapping[tuple[str, ...], float]:
         log = _controller(calls)
         return {} if log is None else {(label,): of(log).percentile(fraction) for label, fraction in QUANTILES}

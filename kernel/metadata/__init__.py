@@ -10,7 +10,8 @@
 | `controller_calls` | Pure core: how anything asks the controller, here or elsewhere |
 | `election_answers` | Pure core: answers that controller and brokers give |
 | `feed_view` | Pure core: a node that keeps the log, as who answers other nodes sees it |
-| `quorum_figures` | Pure core: how a node stands in the metadata quorum, in numbers |
+| `quorum_figures` | Pure core: what is counted of a controller, and how its node stands in the quorum |
+| `image_source` | Pure core: where a node has the committed metadata from |
 | `image_difference` | Pure core: what lies between two images |
 | `image_listeners` | Shell: who is told of every new image |
 | `partition_counts` | Pure core: how many partitions are not as they should be |

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from ..wire.message import Message
-    from .image import MetadataImage
 
 
 class ControllerCalls(Protocol):
@@ -66,25 +65,6 @@ class ObserverView(Protocol):
     @property
     def caught_up_ms(self) -> int:
         """When it asked from the end last, -1 for never."""
-        ...
-
-
-class QuorumView(Protocol):
-    """The metadata log, as DescribeQuorum tells of it."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The newest committed metadata."""
-        ...
-
-    @property
-    def end_offset(self) -> int:
-        """The next offset of the log."""
-        ...
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch in which its controller leads."""
         ...
 
 

@@ -1,8 +1,15 @@
-"""Pure core: how a node stands in the metadata quorum, in numbers."""
+"""Pure core: what is counted of a controller, and how its node stands in the metadata quorum, in numbers."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from ..classes import frozen
+
+if TYPE_CHECKING:
+    from ..purgatory.histogram import Histogram
+    from .image import MetadataImage
+    from .partition_counts import PartitionCounts
 
 
 @frozen
@@ -32,3 +39,32 @@ class QuorumFigures:
     election_ms_max: float = 0.0
     commit_ms_mean: float = 0.0
     commit_ms_max: float = 0.0
+
+
+class ControllerFigures(Protocol):
+    """What is counted of the controller of a node, the active one or not."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes changes."""
+        ...
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed metadata that is here."""
+        ...
+
+    @property
+    def partition_counts(self) -> PartitionCounts:
+        """Partitions that are not as they should be."""
+        ...
+
+    @property
+    def queue_ms(self) -> Histogram:
+        """How long operations waited for their turn."""
+        ...
+
+    @property
+    def election_ms(self) -> Histogram:
+        """How long changes took in which partitions got other leaders."""
+        ...

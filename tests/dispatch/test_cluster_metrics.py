@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
-from odradek.kernel.dispatch.cluster_metrics import Calls, ControllerHere, cluster_metrics
+from odradek.kernel.dispatch.cluster_metrics import Calls, cluster_metrics
 from odradek.kernel.metadata.image import BrokerImage, MetadataImage
 from odradek.kernel.metadata.partition_counts import PartitionCounts
-from odradek.kernel.metadata.quorum_figures import QuorumFigures
+from odradek.kernel.metadata.quorum_figures import ControllerFigures, QuorumFigures
 from odradek.kernel.plugin_system.offers import joined_metrics
 from odradek.kernel.purgatory.histogram import Histogram
 
@@ -32,7 +32,7 @@ def broker(broker_id: int, *, is_fenced: bool) -> BrokerImage:
     return BrokerImage(broker_id, 1, UUID(int=broker_id), {}, None, (), is_fenced, in_controlled_shutdown=False)
 
 
-def controller(*, is_active: bool = True) -> ControllerHere:
+def controller(*, is_active: bool = True) -> ControllerFigures:
     brokers = [broker(1, is_fenced=False), broker(2, is_fenced=False), broker(3, is_fenced=True)]
     elections, waits = Histogram(), Histogram()
     elections.record(4)
@@ -45,11 +45,11 @@ def controller(*, is_active: bool = True) -> ControllerHere:
         queue_ms=waits,
         election_ms=elections,
     )
-    return cast("ControllerHere", here)
+    return cast("ControllerFigures", here)
 
 
 def values(
-    log: ControllerHere | None = None,
+    log: ControllerFigures | None = None,
     member: Any = None,
     replication: Any = None,
     quorum: QuorumFigures | None = None,

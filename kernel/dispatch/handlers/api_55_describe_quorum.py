@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...machine.clock import Clock
-    from ...metadata.controller_calls import ControllerCalls, ObserverView, QuorumView
+    from ...metadata.controller_calls import ControllerCalls, ObserverView
+    from ...metadata.image_source import ImageSource
     from ...wire.messages.api_55_describe_quorum import DescribeQuorumRequest
 
 FIRST_VERSION_WITH_NODES: Final = 2
@@ -43,7 +44,7 @@ class DescribeQuorumHandler:
         self,
         *,
         broker_id: int,
-        metadata: Callable[[], QuorumView],
+        metadata: Callable[[], ImageSource],
         clock: Clock,
         observers: Callable[[], Mapping[int, ObserverView]],
         listeners: Sequence[tuple[str, str, int]] = (),
