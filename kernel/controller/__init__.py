@@ -21,7 +21,7 @@
 | `session_watch`, `dead_brokers` | Shell: who is silent, or known to be dead, is fenced |
 | `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
 | `snapshot_upkeep` | Shell: snapshots are written when they are due, and the log gives up what they stand for |
-| `image_checks` | Pure core: whether metadata that was found can be this broker's |
+| `image_checks` | Pure core: whether metadata that was found can be a node's |
 | `founding_checkpoint` | Shell: what a cluster was founded with: who votes |
 | `quorum_state`, `voter_keeper` | Shell: what the log's election must never forget, on disk; what it appends |
 | `leader_balance` | Shell: leaders go back to preferred replicas from time to time |

@@ -17,7 +17,6 @@ from ..metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     METADATA_VERSION,
     supported_features,
-    unreadable_feature,
 )
 from ..metadata.image import BrokerEndpoint, BrokerImage
 from ..metadata.record_makers import broker_record
@@ -25,6 +24,7 @@ from ..metadata.records import FORMAT_VERSION, FeatureRecord, FormatRecord, Prod
 from ..wire.messages.api_64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from ..wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from .eligible_replicas import switched_on
+from .image_checks import check_registered_features
 from .partition_changes import broker_back, broker_gone
 from .partition_states import has_eligible_replicas
 
@@ -104,7 +104,7 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
             this controller's own node, whose earlier process cannot be alive.
             UNSUPPORTED_VERSION: it does not support a feature at its finalized level: it could not read the metadata.
     """
-    _check_features(image, registration)
+    check_registered_features(image, "broker", registration.features)
     known = image.brokers.get(registration.broker_id)
     restarted = known is not None and known.incarnation_id != registration.incarnation_id
     if (
@@ -154,17 +154,6 @@ def _may_have_lost(image: MetadataImage, known: BrokerImage | None, registration
         return True
     is_another = known.incarnation_id != registration.incarnation_id
     return is_another and known.broker_epoch != registration.previous_broker_epoch
-
-
-def _check_features(image: MetadataImage, registration: Registration) -> None:
-    found = unreadable_feature(image.features, registration.features)
-    if found is not None:
-        name, level, (lowest, highest) = found
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            f"Unable to register because the broker does not support finalized version {level} of {name}. The broker "
-            f"wants a version between {lowest} and {highest}, inclusive.",
-        )
 
 
 def _may_live(known: BrokerImage, rules: ControllerRules, new: Registration) -> bool:

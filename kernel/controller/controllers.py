@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
-from ..metadata.features import unreadable_feature
 from ..metadata.image import BrokerEndpoint, ControllerImage
 from ..metadata.record_makers import controller_record
 from ..wire.messages.api_70_controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+from .image_checks import check_registered_features
 
 if TYPE_CHECKING:
     from ..metadata.image import MetadataImage
@@ -41,14 +41,7 @@ def controller_registration(
         },
         {item.name: (item.min_supported_version, item.max_supported_version) for item in request.features},
     )
-    found = unreadable_feature(image.features, controller.features)
-    if found is not None:
-        name, level, (lowest, highest) = found
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            f"Unable to register because the controller does not support finalized version {level} of {name}. The "
-            f"controller wants a version between {lowest} and {highest}, inclusive.",
-        )
+    check_registered_features(image, "controller", controller.features)
     is_known = image.controllers.get(request.controller_id) == controller
     records = () if is_known else (controller_record(controller),)
     return CoordinatorResult(records, ControllerRegistrationResponse(error_message=None))

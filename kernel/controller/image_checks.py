@@ -1,15 +1,17 @@
-"""Pure core: whether metadata that was found can be this broker's: of its cluster, and of features that it has."""
+"""Pure core: whether metadata that was found can be a node's: of its cluster, and of features that it has."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, CorruptionError, StorageError
+from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
 from ..metadata.features import supported_ranges, unreadable_feature
 from ..metadata.records import FormatRecord
 from .snapshots import check_format
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..config.broker import BrokerConfig
     from ..metadata.image import MetadataImage
     from ..metadata.records import MetadataRecord
@@ -41,6 +43,27 @@ def check_features(image: MetadataImage, config: BrokerConfig, where: object) ->
         raise StorageError(
             f"{where}: {name} is finalized at level {level}, this version of odradek supports {lowest} to {highest}: "
             f"start the newer version that wrote it, and lower {name} with it before this one is started"
+        )
+
+
+def check_registered_features(image: MetadataImage, who: str, supported: Mapping[str, tuple[int, int]]) -> None:
+    """Check that who registers supports the features of the metadata at their levels: else it could not read it.
+
+    Args:
+        image: Says what is finalized.
+        who: "broker" or "controller".
+        supported: The lowest and highest level that it supports, by feature.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION: it does not.
+    """
+    found = unreadable_feature(image.features, supported)
+    if found is not None:
+        name, level, (lowest, highest) = found
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"Unable to register because the {who} does not support finalized version {level} of {name}. The {who} "
+            f"wants a version between {lowest} and {highest}, inclusive.",
         )
 
 
