@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..classes import frozen
-from ..contracts.disk_work import do_now
 from ..machine.files import disk_error, read_file, replace_file
 
 if TYPE_CHECKING:
@@ -50,14 +49,6 @@ class QuorumState:
             return None
         except OSError as error:
             raise disk_error(error, "read", self._path) from error
-
-    def keep(self, hard_state: bytes) -> None:
-        """Keep this from now on; it is durable when this returns. Blocks.
-
-        Raises:
-            StorageError: The disk is full or failing; what was kept before is still there, or this.
-        """
-        do_now(self.begin_keep(hard_state))
 
     def begin_keep(self, hard_state: bytes) -> DiskWork:
         """Begin to keep this from now on; it is durable when the work is finished. One at a time.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.controller.quorum_state import QuorumState
 from odradek.kernel.errors import StorageError
 from odradek.kernel.machine.files import OsFiles
@@ -20,7 +21,7 @@ def test_where_nothing_was_kept_there_is_nothing(tmp_path: Path) -> None:
 def test_what_was_kept_last_is_found_by_the_next_life(tmp_path: Path) -> None:
     state = QuorumState(tmp_path, OsFiles())
     for kept in (b"a longer one", b"newest"):
-        state.keep(kept)
+        do_now(state.begin_keep(kept))
 
     assert QuorumState(tmp_path, OsFiles()).read() == b"newest"
     assert (str(state), [path.name for path in tmp_path.iterdir()]) == (
@@ -34,7 +35,7 @@ def test_what_was_kept_survives_the_loss_of_power(tmp_path: Path) -> None:
     disk.mkdir()
     left.mkdir()
     files = FaultyFiles(disk)
-    QuorumState(disk, files).keep(b"voted")
+    do_now(QuorumState(disk, files).begin_keep(b"voted"))
     files.after_power_loss(left, PowerLoss.LOST, random.Random(1))
 
     assert QuorumState(left, OsFiles()).read() == b"voted"
@@ -43,7 +44,7 @@ def test_what_was_kept_survives_the_loss_of_power(tmp_path: Path) -> None:
 def test_without_a_disk_it_is_kept_in_memory() -> None:
     state = QuorumState(None, OsFiles())
     before = state.read()
-    state.keep(b"voted")
+    do_now(state.begin_keep(b"voted"))
 
     assert (before, state.read(), str(state), repr(state)) == (None, b"voted", "the quorum-state", "QuorumState(None)")
 
@@ -53,6 +54,6 @@ def test_a_disk_that_fails_is_told_with_the_file(tmp_path: Path) -> None:
     state = QuorumState(tmp_path, OsFiles())
 
     with pytest.raises(StorageError, match="quorum-state"):
-        state.keep(b"voted")
+        do_now(state.begin_keep(b"voted"))
     with pytest.raises(StorageError, match="quorum-state"):
         state.read()

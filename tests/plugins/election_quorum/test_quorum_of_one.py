@@ -11,6 +11,7 @@ import trio
 
 from odradek.client import BlockingAdmin, NewTopic
 from odradek.kernel.api import EpochEnd
+from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import PartitionLog
 from odradek.kernel.controller.local_log import LocalLog
@@ -85,7 +86,7 @@ def test_each_life_leads_in_an_epoch_of_its_own_that_begins_with_a_record(tmp_pa
 
 def test_an_epoch_that_left_no_record_is_not_led_again(tmp_path: Path) -> None:
     log, state = open_log(tmp_path), QuorumState(None, OsFiles())
-    state.keep(encode_standing(Standing(7, leader_id=1)))
+    do_now(state.begin_keep(encode_standing(Standing(7, leader_id=1))))
 
     assert lead(log, state).leader_epoch == 8
 
