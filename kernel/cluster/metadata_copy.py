@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ..controller.local_log import logged_records
-from ..controller.snapshots import KEPT_SNAPSHOTS, SnapshotId, SnapshotStore, check_format
+from ..controller.snapshots import KEPT_SNAPSHOTS, SnapshotId, SnapshotQuorum, SnapshotStore, check_format
 from ..errors import CorruptionError
 from ..metadata.image import MetadataImage
 from ..metadata.image_builder import ImageBuilder
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ..contracts.storage import PartitionLog
-    from ..controller.snapshots import SnapshotQuorum
     from ..machine.files import Files
     from ..machine.threads import Workers
     from ..metadata.image import MetadataDelta
@@ -182,7 +181,7 @@ class MetadataCopy:
         return difference(old, image), self._builder.build()
 
     async def write_snapshot(self, now_ms: int, kept_count: int = KEPT_SNAPSHOTS) -> None:
-        """Write a snapshot of the image and give up what it makes unnecessary.
+        """Write a snapshot of the image, and of who votes, and give up what it makes unnecessary.
 
         Args:
             now_ms: When.
@@ -194,10 +193,11 @@ class MetadataCopy:
         if self._store is None:
             return
         self.bytes_since_snapshot = 0
-        image, store = self._builder.build(), self._store
+        image, store, voters = self._builder.build(), self._store, self.voters
+        quorum = None if voters is None else SnapshotQuorum(voters)
 
         def write() -> int:
-            store.write(image, now_ms)
+            store.write(image, now_ms, quorum)
             return store.drop_old(kept_count)
 
         await self._worker.do(self._log.begin_flush())

@@ -37,6 +37,7 @@ from odradek.kernel.wire.messages.api_01_fetch import (
     PartitionData,
 )
 from odradek.plugins.storage_memory.engine import MemoryEngine
+from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.testing.contracts.storage_base import make_context
 
 CLUSTER_ID = "Odradek-cluster-000001"
@@ -166,6 +167,25 @@ def test_who_keeps_the_metadata_is_known_from_the_log_also_after_a_restart(tmp_p
 
     assert [*map(str, first.addresses())] == ["controller-1:9093", "controller-2:9093"]
     assert second.addresses() == first.addresses()
+
+
+def test_who_keeps_the_metadata_is_known_when_a_snapshot_of_its_own_has_replaced_the_log(tmp_path: Path) -> None:
+    engine = SegmentEngine(make_context(tmp_path))
+    engine.start()
+    opened = engine.open_log(TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0), LogConfig())
+    worker = Workers(SystemThreads(), 1)
+    copy = MetadataCopy(opened, OsFiles(), worker)
+    named = build_control_batch([voters(1, 2)], timestamp=0, base_offset=1, partition_leader_epoch=1)
+    for _ in copy.append_in_steps(memoryview(batch(FORMAT, 0, 1) + bytes(named) + batch(CONFIG, 2, 1))):
+        pass
+    trio.run(copy.write_snapshot, 0, 1)
+    again = MetadataCopy(opened, OsFiles(), worker)
+    image = again.load()
+    start_offset = opened.log_start_offset
+    engine.close({})
+
+    assert (image.offset, start_offset) == (2, 3)
+    assert again.voters == voters(1, 2)
 
 
 def test_what_it_has_last_may_be_what_a_quorum_says_of_itself_which_has_an_epoch_too(tmp_path: Path) -> None:
