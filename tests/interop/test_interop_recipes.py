@@ -20,9 +20,9 @@ NEEDS = {
 }
 
 
-def run_recipes(*what: str) -> str:
+def run_recipes(temporary: Path, *what: str) -> str:
     """Run pytest as it is run beside the recipes; return what it printed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *what]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={temporary}", *what]
     done = subprocess.run(command, cwd=RECIPES, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -33,15 +33,15 @@ def test_every_recipe_is_run() -> None:
 
 
 @pytest.mark.parametrize("recipe", NEEDS)
-def test_a_recipe_works(recipe: str) -> None:
+def test_a_recipe_works(tmp_path: Path, recipe: str) -> None:
     for module in NEEDS[recipe]:
         import_or_skip(module)
 
-    assert " passed" in run_recipes(recipe)
+    assert " passed" in run_recipes(tmp_path / "temporary", recipe)
 
 
-def test_workers_of_xdist_have_a_broker_each() -> None:
+def test_workers_of_xdist_have_a_broker_each(tmp_path: Path) -> None:
     for module in {module for needs in NEEDS.values() for module in needs}:
         import_or_skip(module)
 
-    assert "5 passed" in run_recipes("-n", "2")
+    assert "5 passed" in run_recipes(tmp_path / "temporary", "-n", "2")

@@ -55,8 +55,9 @@ def project(environment: Environment, tmp_path_factory: pytest.TempPathFactory) 
     return project
 
 
-def test_the_templates_own_tests_pass(environment: Environment, project: Path) -> None:
-    output = environment.run("python", "-m", "pytest", "-p", "no:cacheprovider", str(project))
+def test_the_templates_own_tests_pass(environment: Environment, project: Path, tmp_path: Path) -> None:
+    own = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'temporary'}"]
+    output = environment.run("python", "-m", "pytest", *own, str(project))
 
     assert " passed" in output
     assert "skipped" not in output
@@ -72,7 +73,8 @@ def test_a_new_project_is_written_installed_and_checked(environment: Environment
     environment.run("odradek", "plugins", "new", "first_try", "--kind", "stage", "--into", str(project))
     environment.install(str(project))
     checked = environment.run("odradek", "plugins", "check", "first_try")
-    tested = environment.run("python", "-m", "pytest", "-p", "no:cacheprovider", str(project))
+    own = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'temporary'}"]
+    tested = environment.run("python", "-m", "pytest", *own, str(project))
     environment.uninstall("first-try")
 
     assert "first_try: quick part of its kit: 5 passed" in checked

@@ -44,9 +44,9 @@ def run_pytest(folder: Path, test: str, *options: str, conftest: str = "") -> su
     others = [
         word for name in ("anyio", "asyncio", "cacheprovider", "hypothesispytest") for word in ("-p", f"no:{name}")
     ]
-    command = [sys.executable, "-m", "pytest", "-q", *others]
+    own = [f"--rootdir={folder}", f"--basetemp={folder / 'temporary'}"]
     return subprocess.run(
-        [*command, "-W", "error", f"--rootdir={folder}", *options, "test_theirs.py"],
+        [sys.executable, "-m", "pytest", "-q", *others, *own, "-W", "error", *options, "test_theirs.py"],
         cwd=folder,
         check=False,
         capture_output=True,

@@ -9,6 +9,8 @@ from tests.plugins.election_quorum.sabotage import NOT_BY_MODEL, SABOTAGES
 
 SEEDS = range(40)
 SABOTAGE_SEEDS = range(600)
+KNOWN_TO_FIND = {"a disk that was replaced votes": 529}
+"""Mistakes that few seeds find, and one that does: it is tried first."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -18,7 +20,8 @@ def test_every_promise_holds(seed: int) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SABOTAGES if name not in NOT_BY_MODEL])
 def test_a_mistake_is_found_within_six_hundred_seeds(name: str) -> None:
+    first = KNOWN_TO_FIND.get(name, 0)
     with SABOTAGES[name]():
-        found = any(broken_promise(seed) for seed in SABOTAGE_SEEDS)
+        found = any(broken_promise(seed) for seed in (first, *SABOTAGE_SEEDS))
 
     assert found
