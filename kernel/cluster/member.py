@@ -121,10 +121,10 @@ class ClusterMember:
         source.add_listener(self.partition_counts.changed)
         source.add_listener(lambda _delta, _image: self._tell_changed())
 
-    is_live_once_registered: Final = False
-    log: Final = None
+    is_live_once_registered: bool = False
+    log: None = None
     """Takes no changes: the controller is another node."""
-    figures: Final = None
+    figures: None = None
 
     def quorum_figures(self) -> None:
         """See `MetadataKeeping.quorum_figures`: it is no controller."""

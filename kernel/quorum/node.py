@@ -63,7 +63,7 @@ class QuorumNode:
         partition_counts: Partitions that are not as they should be.
     """
 
-    is_live_once_registered: Final = False
+    is_live_once_registered: bool = False
 
     def __init__(
         self,
