@@ -74,11 +74,11 @@ class Fixed:
     api_key: int
     response: Any
 
-    def handle(self, _request: Any, _context: RequestContext) -> Answer:
+    def handle(self, request: Any, context: RequestContext) -> Answer:
         """Answer at once."""
         return self.response
 
-    def error_response(self, _request: Any, _context: RequestContext, code: ErrorCode, _detail: str) -> Answer:
+    def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that fails as a whole."""
         return type(self.response)(error_code=code)
 
