@@ -28,7 +28,7 @@
 | `metadata_oracle` | what must be true of a cluster's metadata |
 | `spread_transactions` | the scenario of that name |
 | `reading` | a topic read from its beginning to its end |
-| `pace` | how fast they go on: hastily around what happens, calmly otherwise |
+| `pace` | how fast clients go on: hastily around what happens, calmly otherwise |
 | `record_load` | what producers and a consumer of plain records do, in several scenarios |
 | `transactions` | the scenario of that name |
 | `transaction_oracle` | what must be true of transactions |
