@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -231,3 +233,85 @@ def test_the_first_of_several_events_that_raise_ends_the_run_in_peace() -> None:
     with pytest.raises(SimulationError, match="found by check 0"):
         run_in_world(world, main)
     assert is_closed
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # tasks that nobody can end are dropped
+def test_a_run_that_cannot_even_end_says_why_it_was_to_end_and_what_keeps_it() -> None:
+    async def main() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep_forever()
+
+    def fail() -> None:
+        raise ValueError("found by a check")
+
+    def run() -> list[str]:
+        world = World(Seeds(1))
+        world.after(1, fail)
+        with pytest.raises(ExceptionGroup) as caught:
+            run_in_world(world, main)
+        return [f"{type(each).__name__}: {each}" for each in caught.value.exceptions]
+
+    told = run()
+    gc.collect()
+
+    assert told == [
+        "ValueError: found by a check",
+        "SimulationError: it was to end, and cannot: nobody will ever go on: all tasks wait, and nothing is going to "
+        "happen",
+    ]
+
+
+def test_ctrl_c_ends_a_run_in_peace_and_is_nothing_that_a_task_did() -> None:
+    world = World(Seeds(1))
+    ended: list[str] = []
+
+    async def main() -> None:
+        try:
+            await trio.sleep(2)
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1)
+            ended.append("in peace")
+            raise
+
+    world.after(SECOND, signal.raise_signal, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run_in_world(world, main)
+
+    assert ended == ["in peace"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_is_what_is_told_of_a_run_whatever_it_ended_by() -> None:
+    world = World(Seeds(1))
+
+    async def main() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("cannot be closed")
+
+    world.after(SECOND, signal.raise_signal, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run_in_world(world, main)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # tasks that nobody can end are dropped
+def test_a_second_ctrl_c_breaks_a_run_off() -> None:
+    async def main() -> None:
+        with trio.CancelScope(shield=True):
+            while True:  # noqa: ASYNC110 - nothing is waited for
+                await trio.sleep(1)
+
+    def run() -> int:
+        world = World(Seeds(1))
+        for second in (5, 9):
+            world.after(second * SECOND, signal.raise_signal, signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            run_in_world(world, main)
+        return world.elapsed_ns // SECOND
+
+    lasted_s = run()
+    gc.collect()
+
+    assert lasted_s == 9

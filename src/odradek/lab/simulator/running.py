@@ -2,14 +2,18 @@
 
 trio asks its clock how long to sleep only when nothing is runnable. The clock of a simulated run answers "not at all",
 and meanwhile has let the next thing happen: an event of the world, or the next deadline of trio's own.
+
+Ctrl-C ends a run in the same way as an event that fails: a KeyboardInterrupt that Python raises wherever it happens to
+be would be taken for what a broker did. A second one breaks the run off.
 """
 
 from __future__ import annotations
 
 import gc
 import math
+import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import trio
 
@@ -33,12 +37,13 @@ PASSES_PER_COLLECTION: Final = 100_000
 class WorldClock(trio.abc.Clock):
     """The clock of one simulated run.
 
-    What cannot be raised into a task (an event that fails, time that cannot go on) is kept as `failure` and ends the
-    run by `scope`.
+    What cannot be raised into a task (an event that fails, time that cannot go on, Ctrl-C) is kept as `failure` and
+    ends the run by `scope`.
 
     Attributes:
         failure: Why the run cannot go on; None as long as it can.
-        scope: Cancelled when it cannot.
+        broken_off: Why it was not even able to end; None if it was.
+        scope: Cancelled when it cannot go on.
     """
 
     def __init__(self, world: World, limit_ns: int | None) -> None:
@@ -54,7 +59,9 @@ class WorldClock(trio.abc.Clock):
         self._passes_without_time = 0
         self._passes_count = 0
         self._is_done = False
-        self.failure: Exception | None = None
+        self._is_interrupted = False
+        self.failure: Exception | KeyboardInterrupt | None = None
+        self.broken_off: SimulationError | None = None
         self.scope = trio.CancelScope()
 
     def start_clock(self) -> None:
@@ -68,6 +75,8 @@ class WorldClock(trio.abc.Clock):
             self._passes_without_time = 0
         self._passes_without_time += 1
         self._passes_count += 1
+        if self._is_interrupted:
+            self._interrupted()
         if self._passes_without_time % PASSES_WITHOUT_TIME_MAX == 0:
             self._give_up("a task goes on and on without letting time pass")
         if self._passes_count % PASSES_PER_COLLECTION == 0:
@@ -103,10 +112,25 @@ class WorldClock(trio.abc.Clock):
 
     def _give_up(self, what: str) -> None:
         """End a run that cannot go on; one that was told to end, and cannot even do that, is broken off."""
-        error = SimulationError(what)
         if self.failure is not None:
-            raise error
-        self._fail(error)
+            self._break_off(what)
+        self._fail(SimulationError(what))
+
+    def _break_off(self, what: str) -> NoReturn:
+        """Leave trio, which is where it calls its clock: it takes that for an error of its own."""
+        self.broken_off = SimulationError(f"it was to end, and cannot: {what}")
+        raise self.broken_off
+
+    def interrupt(self, *_signal: object) -> None:
+        """Take note of SIGINT, which may come between any two steps of anything."""
+        self._is_interrupted = True
+
+    def _interrupted(self) -> None:
+        self._is_interrupted = False
+        if isinstance(self.failure, KeyboardInterrupt):
+            self._break_off("somebody is tired of waiting for it")
+        self.failure = KeyboardInterrupt()
+        self.scope.cancel()
 
 
 def run_in_world(world: World, main: Callable[[], Awaitable[T]], *, limit_ns: int | None = None) -> T:
@@ -122,7 +146,8 @@ def run_in_world(world: World, main: Callable[[], Awaitable[T]], *, limit_ns: in
 
     Raises:
         SimulationError: Nothing was going to happen any more before it ended, or time was up.
-        Exception: What it, or an event, raises.
+        KeyboardInterrupt: SIGINT came.
+        Exception: What it, or an event, raises. A group of that and a SimulationError: it could not even end then.
     """
     clock = WorldClock(world, limit_ns)
     results: list[T] = []
@@ -134,11 +159,33 @@ def run_in_world(world: World, main: Callable[[], Awaitable[T]], *, limit_ns: in
         finally:
             clock.done()
 
-    with deterministic_scheduling(world.seeds.stream(SCHEDULING)), _collecting_by_count():
-        trio.run(root, clock=clock)
+    with deterministic_scheduling(world.seeds.stream(SCHEDULING)), _collecting_by_count(), _interrupting(clock):
+        try:
+            trio.run(root, clock=clock)
+        except Exception:
+            if not isinstance(clock.failure, KeyboardInterrupt) and clock.broken_off is None:
+                raise
+    if clock.broken_off is not None and isinstance(clock.failure, Exception):
+        raise ExceptionGroup("a run that was to end was broken off", [clock.failure, clock.broken_off])
     if clock.failure is not None:
         raise clock.failure
     return results[0]
+
+
+@contextmanager
+def _interrupting(clock: WorldClock) -> Iterator[None]:
+    """Have SIGINT noted by the clock, unless somebody else takes it; signals come to the main thread alone."""
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    try:
+        if is_ours:
+            signal.signal(signal.SIGINT, clock.interrupt)
+    except ValueError:  # this is not the main thread
+        is_ours = False
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
