@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .pkcs12_keys import StructureError, plain_keys
+from .pkcs12_keys import PasswordError, StructureError, is_signed_with, plain_keys
 from .values import A_KEY, PrivateKeyEntry, StoreError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _opened(data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
     except ValueError:
         if password is None:
             raise _unopened("the store cannot be opened without its password, or it is damaged") from None
-        if _KEY_BAG in data and _is_password(data, password):
+        if _KEY_BAG in data and is_signed_with(data, password):
             raise StoreError(
                 "key.password", "its private key has a password of its own", "set ssl.key.password to it"
             ) from None
@@ -128,22 +128,13 @@ def _opened_by_two(data: bytes, password: str, key_password: str) -> PKCS12KeyAn
         raise StoreError("location", f"its private key cannot be found: {error}", _CONVERT) from None
     except UnsupportedAlgorithm as error:
         raise _unreadable(error) from None
-    except ValueError:
+    except PasswordError:
         raise _unopened(_WRONG) from None
     if not count:
         raise StoreError(
             "key.password", "the password of the private key is wrong", "leave it out where it is the store's"
         )
     return _opened(plain, password)
-
-
-def _is_password(data: bytes, password: str) -> bool:
-    """Return whether a store is known to have a password, so that what does not open has another one."""
-    try:
-        plain_keys(data, password, lambda _: None)
-    except ValueError:
-        return False
-    return True
 
 
 def _unreadable(error: Exception) -> StoreError:

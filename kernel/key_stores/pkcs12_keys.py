@@ -45,6 +45,10 @@ class StructureError(ValueError):
     """It is not built as a PKCS12 store is, or signed in a way that is not known."""
 
 
+class PasswordError(ValueError):
+    """The password is wrong, or the store damaged: it is not signed with that."""
+
+
 class _Value(NamedTuple):
     """A value of DER: its tag, its content, and all of it."""
 
@@ -66,7 +70,7 @@ def plain_keys(data: bytes, password: str, open_key: Callable[[bytes], bytes | N
 
     Raises:
         StructureError: It is no such store, or damaged.
-        ValueError: The password is wrong, or the store damaged.
+        PasswordError: The password is wrong, or the store damaged.
     """
     try:
         version, auth_safe, *mac = _parts(data, _SEQUENCE)
@@ -78,9 +82,22 @@ def plain_keys(data: bytes, password: str, open_key: Callable[[bytes], bytes | N
             safe, opened_count = _plain_safe(info, open_key)
             safes.append(safe)
             count += opened_count
-    except (IndexError, TypeError) as error:  # a sequence has fewer or more values than it has to
+    except (StructureError, PasswordError):
+        raise
+    except (IndexError, ValueError) as error:  # it ends in a length, or a sequence has fewer or more values than due
         raise StructureError("it is not built as PKCS12 is") from error
     return _made(_SEQUENCE, [version.whole, _data_info(_made(_SEQUENCE, safes))]), count
+
+
+def is_signed_with(data: bytes, password: str) -> bool:
+    """Return whether a store is signed, and with this password."""
+    try:
+        _, auth_safe, *mac = _parts(data, _SEQUENCE)
+        if mac:
+            _check_mac(mac[0], _data_of(auth_safe), password)
+    except (IndexError, ValueError):  # it is damaged, too
+        return False
+    return bool(mac)
 
 
 def _plain_safe(info: _Value, open_key: Callable[[bytes], bytes | None]) -> tuple[bytes, int]:
@@ -113,7 +130,7 @@ def _check_mac(mac: _Value, content: bytes, password: str) -> None:
         raise StructureError(f"it is signed in {rounds_count} rounds")
     key = _mac_key(name, block_bytes, password, salt.content, rounds_count)
     if not hmac.compare_digest(hmac.digest(key, content, name), digest.content):
-        raise ValueError("the password is wrong, or the store is damaged")
+        raise PasswordError("the password is wrong, or the store is damaged")
 
 
 def _mac_key(name: str, block_bytes: int, password: str, salt: bytes, rounds: int) -> bytes:

@@ -122,6 +122,38 @@ def test_a_key_store_that_does_not_open_names_the_setting(
     assert caught.value.hint
 
 
+def unsigned(store: bytes) -> bytes:
+    """Return a PKCS12 store without its signature: a sequence of its version, three bytes long, and what it holds."""
+    end = 4 + 3 + 4 + int.from_bytes(store[9:11], "big")
+    return store[:2] + (end - 4).to_bytes(2, "big") + store[4:end]
+
+
+@pytest.mark.parametrize("name", ["server.p12", "two-passwords.p12"])
+def test_of_an_unsigned_store_nobody_claims_to_know_which_password_is_wrong(name: str) -> None:
+    with pytest.raises(StoreError, match="the password of the store is wrong, or the store is damaged") as caught:
+        open_key_store(unsigned(golden(name)), StoreFormat.PKCS12, "wrong", None)
+
+    assert caught.value.setting == "password"
+
+
+def test_an_unsigned_store_opens() -> None:
+    expected = open_key_store(golden("server.p12"), StoreFormat.PKCS12, PASSWORD, None)
+
+    assert open_key_store(unsigned(golden("server.p12")), StoreFormat.PKCS12, PASSWORD, None) == expected
+    two = open_key_store(unsigned(golden("two-passwords.p12")), StoreFormat.PKCS12, PASSWORD, KEY_PASSWORD)
+    assert two.key == expected.key
+
+
+def test_a_store_of_two_passwords_that_is_not_built_as_one_is_told_so() -> None:
+    key_bag = b"\x06\x0b" + bytes.fromhex("2a864886f70d010c0a0102")
+    data = bytes([0x30, len(key_bag)]) + key_bag
+
+    with pytest.raises(StoreError, match="its private key cannot be found: it is not built as PKCS12 is") as caught:
+        open_key_store(data, StoreFormat.PKCS12, PASSWORD, KEY_PASSWORD)
+
+    assert caught.value.setting == "location"
+
+
 REFUSED_TRUST = [
     ("trust.jks", "wrong", "password", "the password of the store is wrong"),
     ("trust.p12", "wrong", "password", "the password of the store is wrong"),
