@@ -25,12 +25,13 @@ from ..classes import frozen
 from ..config.listeners import controller_endpoints
 from ..config.roles import parse_roles
 from ..contracts.election import Role
-from ..errors import ErrorCode, KafkaError, error_code
-from ..peers.errors import ClientError
+from ..errors import ErrorCode
+from ..types import id_text
 from ..wire.messages import api_80_add_raft_voter as add
 from ..wire.messages import api_82_update_raft_voter as update
 from ..wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest
 from .founding_shell import KRAFT_VERSIONS
+from .registration import said_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,19 +209,14 @@ class VoterUpkeep:
         )
 
     async def _request(self, request: Message) -> None:
-        try:
-            answer = await self._channel.request(request, timeout_ms=ANSWER_MS)
-            code, detail = error_code(answer.error_code), getattr(answer, "error_message", None) or ""
-        except KafkaError as error:
-            code, detail = error.code, error.detail
-        except ClientError as error:
-            log.debug("%s: %s", type(request).__name__, error)
+        said = await said_of(self._channel, request, timeout_ms=ANSWER_MS)
+        if said is None:
             return
+        code, detail = said
         what = type(request).__name__.removesuffix("Request")
         if code is ErrorCode.NONE:
-            log.info(
-                "%s of this controller, %d in directory %s, is done", what, self._own.node_id, self._own.directory_id
-            )
+            directory = id_text(self._own.directory_id)
+            log.info("%s of this controller, %d in directory %s, is done", what, self._own.node_id, directory)
         elif code not in _FOR_A_WHILE and code is not self._told:
             log.warning("%s of this controller is refused: %s: %s", what, code.name, detail or code.text)
         self._told = code

@@ -79,6 +79,26 @@ class Channel(Protocol):
         ...
 
 
+async def said_of(channel: Channel, request: Message, *, timeout_ms: int) -> tuple[ErrorCode, str] | None:
+    """Ask the active controller; return what it says of that and why, None where nobody answers.
+
+    Cancelled: it may be done.
+
+    Args:
+        channel: To it.
+        request: One that is answered with an error's code.
+        timeout_ms: How long an answer is waited for.
+    """
+    try:
+        answer = await channel.request(request, timeout_ms=timeout_ms)
+    except KafkaError as error:
+        return error.code, error.detail
+    except ClientError as error:
+        log.debug("%s: %s", type(request).__name__, error)
+        return None
+    return error_code(answer.error_code), getattr(answer, "error_message", None) or ""
+
+
 class ControllerRegistrar:
     """Life: made with the node, `run` as a task. Owned by one trio run."""
 
@@ -135,14 +155,10 @@ class ControllerRegistrar:
                 await changed.wait()
 
     async def _register(self) -> None:
-        try:
-            answer = await self._channel.request(self._request, timeout_ms=self._timeout_ms)
-            code, detail = error_code(answer.error_code), answer.error_message or ""
-        except KafkaError as error:
-            code, detail = error.code, error.detail
-        except ClientError as error:
-            log.debug("registration: %s", error)
+        said = await said_of(self._channel, self._request, timeout_ms=self._timeout_ms)
+        if said is None:
             return
+        code, detail = said
         if code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER, self._told):
             log.warning("the active controller does not register this one: %s: %s", code.name, detail or code.text)
         self._told = code

@@ -19,6 +19,7 @@ from odradek.kernel.quorum.founding import FoundingVoter
 from odradek.kernel.quorum.founding_shell import voters_record
 from odradek.kernel.quorum.own_voter import OwnVoter, VoterUpkeep
 from odradek.kernel.records.control import KRaftVoters
+from odradek.kernel.types import id_text
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -126,6 +127,18 @@ def test_who_leads_or_knows_no_leader_asks_nothing() -> None:
         return led + await asked_of(Replica(voters(), leader_id=-1), OWN)
 
     assert trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0)) == []
+
+
+def test_a_change_that_is_done_is_told_with_the_directory_as_it_is_written_everywhere(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> list[str]:
+        return await asked_of(Replica(voters()), OWN)
+
+    with caplog.at_level("INFO"):
+        assert trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0)) == ["Add"]
+
+    assert f"AddRaftVoter of this controller, 3 in directory {id_text(NEW)}, is done" in caplog.messages
 
 
 def test_what_is_not_done_is_asked_again_and_a_refusal_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
