@@ -9,13 +9,21 @@ if TYPE_CHECKING:
     from .image_listeners import MetadataListener
 
 
-class ImageSource(Protocol):
+class PublishedImages(Protocol):
     """The newest committed metadata that is here, and who is told of it."""
 
     @property
     def image(self) -> MetadataImage:
         """The newest committed metadata."""
         ...
+
+    def add_listener(self, listener: MetadataListener) -> None:
+        """Tell `listener` of every image from now on; what is there already it finds in `image`."""
+        ...
+
+
+class ImageSource(PublishedImages, Protocol):
+    """Images, and how far the log goes from which they come."""
 
     @property
     def end_offset(self) -> int:
@@ -25,8 +33,4 @@ class ImageSource(Protocol):
     @property
     def leader_epoch(self) -> int:
         """The epoch of the controller, as far as it is known."""
-        ...
-
-    def add_listener(self, listener: MetadataListener) -> None:
-        """Tell `listener` of every image from now on; what is there already it finds in `image`."""
         ...

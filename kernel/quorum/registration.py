@@ -21,26 +21,13 @@ if TYPE_CHECKING:
 
     from ..config.broker import BrokerConfig
     from ..metadata.image import MetadataDelta, MetadataImage
-    from ..metadata.image_listeners import MetadataListener
+    from ..metadata.image_source import PublishedImages
     from ..wire.message import Message
 
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
 """After how long somebody asks again whom nobody answered, or who was refused: others may have changed by then."""
-
-
-class ImageSource(Protocol):
-    """Where the newest metadata comes from."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The newest."""
-        ...
-
-    def add_listener(self, listener: MetadataListener) -> None:
-        """Tell `listener` of every image from now on."""
-        ...
 
 
 def registration_of(config: BrokerConfig, incarnation_id: UUID, machine: str = "") -> ControllerRegistrationRequest:
@@ -105,7 +92,7 @@ class ControllerRegistrar:
     def __init__(
         self,
         request: ControllerRegistrationRequest,
-        source: ImageSource,
+        source: PublishedImages,
         channel: Channel,
         *,
         timeout_ms: int,
