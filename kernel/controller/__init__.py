@@ -23,6 +23,7 @@
 | `snapshot_upkeep` | Shell: snapshots are written when they are due, and the log gives up what they stand for |
 | `image_checks` | Pure core: whether metadata that was found can be a node's |
 | `founding_checkpoint` | Shell: what a cluster was founded with: who votes |
+| `small_files` | Shell: small files are read; a disk that fails is told |
 | `quorum_state`, `voter_keeper` | Shell: what the log's election must never forget, on disk; what it appends |
 | `leader_balance` | Shell: leaders go back to preferred replicas from time to time |
 | `volatile_log` | Pure core: the log in memory, where no plugin offers a storage |

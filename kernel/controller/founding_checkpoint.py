@@ -22,10 +22,11 @@ import attrs
 
 from ..classes import frozen
 from ..errors import CorruptionError
-from ..machine.files import disk_error, read_file, replace_file
+from ..machine.files import replace_file
 from ..metadata.records import FORMAT_VERSION, FeatureRecord, FormatRecord, decode_record, encode_record
 from ..records.builder import BatchBuilder
 from ..records.control import KRaftVersion, SnapshotFooter, SnapshotHeader, build_control_batch
+from .small_files import read_if_there, telling_disk_errors
 from .snapshots import FOUNDING_ID, KRAFT_VERSION_OF_VOTERS, SnapshotReader, check_format
 
 if TYPE_CHECKING:
@@ -119,13 +120,8 @@ def read_founding(directory: Path, files: Files) -> FoundingCheckpoint | None:
         StorageError: It is of a newer format, or cannot be read.
     """
     path = directory / FILE_NAME
-    try:
-        data = read_file(files, path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise disk_error(error, "read", path) from error
-    return decode_founding(data, path)
+    data = read_if_there(files, path)
+    return None if data is None else decode_founding(data, path)
 
 
 def keep_founding(directory: Path, files: Files, data: bytes) -> FoundingCheckpoint:
@@ -137,8 +133,6 @@ def keep_founding(directory: Path, files: Files, data: bytes) -> FoundingCheckpo
     """
     path = directory / FILE_NAME
     founding = decode_founding(data, path)
-    try:
+    with telling_disk_errors("write", path):
         replace_file(files, path, data, is_durable=True)
-    except OSError as error:
-        raise disk_error(error, "write", path) from error
     return founding

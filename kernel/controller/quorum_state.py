@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..classes import frozen
-from ..machine.files import disk_error, read_file, replace_file
+from ..machine.files import disk_error, replace_file
+from .small_files import read_if_there
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,12 +44,7 @@ class QuorumState:
         """
         if self._path is None:
             return self._in_memory
-        try:
-            return read_file(self._files, self._path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise disk_error(error, "read", self._path) from error
+        return read_if_there(self._files, self._path)
 
     def begin_keep(self, hard_state: bytes) -> DiskWork:
         """Begin to keep this from now on; it is durable when the work is finished. One at a time.

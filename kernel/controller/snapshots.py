@@ -37,6 +37,7 @@ from ..records.control import (
 )
 from ..records.reader import read_batch, read_records
 from ..types import NO_EPOCH
+from .small_files import telling_disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -276,10 +277,8 @@ class SnapshotStore:
 
     def ids(self) -> list[SnapshotId]:
         """Return all snapshots that are there, newest first; not what the cluster was founded with."""
-        try:
+        with telling_disk_errors("list", self._directory):
             names = [entry.name for entry in self._files.listdir(self._directory)]
-        except OSError as error:
-            raise disk_error(error, "list", self._directory) from error
         found = [SnapshotId(int(match[1]), int(match[2])) for name in names if (match := _NAME.fullmatch(name))]
         return sorted((identifier for identifier in found if identifier != FOUNDING_ID), reverse=True)
 
@@ -332,10 +331,8 @@ class SnapshotStore:
         """
         path = self._directory / identifier.file_name
         loaded = decode_snapshot(data, path, identifier)
-        try:
+        with telling_disk_errors("write", path):
             replace_file(self._files, path, data, is_durable=True)
-        except OSError as error:
-            raise disk_error(error, "write", path) from error
         return loaded
 
     def write(self, image: MetadataImage, now_ms: int, quorum: SnapshotQuorum | None = None) -> SnapshotId:
@@ -346,10 +343,8 @@ class SnapshotStore:
         """
         identifier = SnapshotId(image.offset + 1, image.epoch)
         path = self._directory / identifier.file_name
-        try:
+        with telling_disk_errors("write", path):
             replace_file(self._files, path, encode_snapshot(image, now_ms, quorum), is_durable=True)
-        except OSError as error:
-            raise disk_error(error, "write", path) from error
         return identifier
 
     def holds_newer(self, metadata_version: int) -> bool:

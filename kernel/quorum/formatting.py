@@ -11,17 +11,17 @@ What a controller finds of that when it starts: `founding_directory.py`.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..classes import frozen
 from ..config.listeners import parse_controller_listeners
-from ..config.meta_properties import META_PROPERTIES, MetaProperties, decode_meta_properties, encode_meta_properties
+from ..config.meta_properties import META_PROPERTIES, MetaProperties, encode_meta_properties
 from ..config.roles import parse_roles
 from ..controller.founding_checkpoint import FoundingCheckpoint, encode_founding, keep_founding
-from ..errors import ConfigError, CorruptionError, StorageError
-from ..machine.files import disk_error, read_file, replace_file
+from ..controller.small_files import read_meta_properties, telling_disk_errors
+from ..errors import ConfigError, StorageError
+from ..machine.files import replace_file
 from ..metadata.features import KRAFT_VERSION, METADATA_VERSION, supported_features
 from ..records.builder import BatchBuilder
 from ..records.control import SnapshotFooter, SnapshotHeader, build_control_batch
@@ -35,7 +35,7 @@ from .founding_shell import voters_record
 from .growing import was_kept_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ..config.broker import BrokerConfig
     from ..machine.machine import Machine
@@ -118,22 +118,16 @@ class Formatting:
         try:
             directory_id = home.identify().directory_id
             voters = [each._replace(directory_id=directory_id) for each in named]
-            with _telling("format", self._home):
+            with telling_disk_errors("format", self._home):
                 keep_founding(directory, self._files, self._founding(voters, self._cluster_id))
         finally:
             home.release()
         return True
 
     def _is_formatted(self, path: Path) -> bool:
-        where = path / META_PROPERTIES
-        try:
-            meta = decode_meta_properties(read_file(self._files, where))
-        except FileNotFoundError:
+        where, meta = path / META_PROPERTIES, read_meta_properties(self._files, path)
+        if meta is None:
             return False
-        except CorruptionError as error:
-            raise CorruptionError(f"{where}: {error}") from error
-        except OSError as error:
-            raise disk_error(error, "read", where) from error
         if meta.cluster_id not in ("", self._cluster_id):
             raise StorageError(f"{where}: it belongs to cluster {meta.cluster_id}, not to {self._cluster_id}")
         if meta.node_id not in (-1, self._config.node_id):
@@ -147,7 +141,7 @@ class Formatting:
         own = [each.directory_id for each in self._voters or () if each.node_id == self._config.node_id]
         is_home = path == self._home
         directory_id = own[0] if is_home and own else self._machine.ids.new_id()
-        with _telling("format", path):
+        with telling_disk_errors("format", path):
             make_directory(self._files, path)
             if is_home:
                 replace_file(self._files, path / BOOTSTRAP, self._features(), is_durable=True)
@@ -238,12 +232,3 @@ def parse_voters(text: str) -> list[FoundingVoter]:
     if len({voter.node_id for voter in voters}) < len(voters):
         raise ConfigError("a controller is named twice", where=f"--initial-controllers {text}")
     return sorted(voters)
-
-
-@contextmanager
-def _telling(what: str, path: Path) -> Iterator[None]:
-    """Have a failing disk tell what was done to which file."""
-    try:
-        yield
-    except OSError as error:
-        raise disk_error(error, what, path) from error

@@ -22,24 +22,25 @@ names it; but once the log or a snapshot of it names voters, those count.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..classes import frozen
-from ..config.meta_properties import META_PROPERTIES, MetaProperties, decode_meta_properties, encode_meta_properties
+from ..config.meta_properties import META_PROPERTIES, MetaProperties, encode_meta_properties
 from ..config.roles import parse_roles
 from ..controller.founding_checkpoint import FILE_NAME as FOUNDING
 from ..controller.founding_checkpoint import keep_founding, read_founding
 from ..controller.quorum_state import FILE_NAME as QUORUM_STATE
-from ..errors import CorruptionError, StorageError
-from ..machine.files import disk_error, read_file, replace_file
+from ..controller.small_files import read_meta_properties, telling_disk_errors
+from ..errors import StorageError
+from ..machine.files import read_file, replace_file
 from ..types import METADATA_TOPIC, ZERO_ID
 from .founding import FoundingNode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from ..config.broker import BrokerConfig
     from ..machine.files import FileLock, Files
@@ -118,7 +119,7 @@ class FoundingDirectory:
                 known = cluster_id or ("" if founding is None else founding.cluster_id)
                 return FoundDirectory(Standing.FOUNDED, known, names_voters=bool({FOUNDING, QUORUM_STATE} & inside))
         if HELD in names[self._home]:
-            with _telling("read", self._home / HELD):
+            with telling_disk_errors("read", self._home / HELD):
                 held = read_file(self._files, self._home / HELD)
             return FoundDirectory(Standing.HOLDS, cluster_id, held)
         if cluster_id:
@@ -151,24 +152,14 @@ class FoundingDirectory:
         return is_named_so and any(name.endswith(".log") for name in self._names(path))
 
     def _names(self, path: Path) -> set[str]:
-        try:
-            with _telling("list", path):
+        with telling_disk_errors("list", path):
+            try:
                 return {entry.name for entry in self._files.listdir(path)}
-        except StorageError as error:
-            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            except (FileNotFoundError, NotADirectoryError):
                 return set()
-            raise
 
     def _meta(self, path: Path) -> MetaProperties | None:
-        where = path / META_PROPERTIES
-        try:
-            return decode_meta_properties(read_file(self._files, where))
-        except FileNotFoundError:
-            return None
-        except CorruptionError as error:
-            raise CorruptionError(f"{where}: {error}") from error
-        except OSError as error:
-            raise disk_error(error, "read", where) from error
+        return read_meta_properties(self._files, path)
 
     # -- what is written -----------------------------------------------------------------------------------------------
 
@@ -179,13 +170,11 @@ class FoundingDirectory:
             StorageError: Another process holds it, or the disk fails.
         """
         self._make(self._home)
-        try:
-            with _telling("lock", self._home / LOCK):
+        with telling_disk_errors("lock", self._home / LOCK):
+            try:
                 self._lock = self._files.lock(self._home / LOCK)
-        except StorageError as error:
-            if isinstance(error.__cause__, BlockingIOError):
+            except BlockingIOError as error:
                 raise StorageError(f"log directory {self} is in use by another broker: stop it") from error
-            raise
 
     def release(self) -> None:
         """Let the directory go."""
@@ -216,7 +205,7 @@ class FoundingDirectory:
         Raises:
             StorageError: The disk is full or failing.
         """
-        with _telling("write", self._home / HELD):
+        with telling_disk_errors("write", self._home / HELD):
             replace_file(self._files, self._home / HELD, data, is_durable=True)
 
     def join(self, cluster_id: str) -> None:
@@ -239,16 +228,16 @@ class FoundingDirectory:
         path = self._home / METADATA_LOG
         self._make(path)
         keep_founding(path, self._files, data)
-        with _telling("remove", self._home / HELD):
+        with telling_disk_errors("remove", self._home / HELD):
             self._files.unlink(self._home / HELD)
 
     def _write_meta(self, meta: MetaProperties) -> None:
         path = self._home / META_PROPERTIES
-        with _telling("write", path):
+        with telling_disk_errors("write", path):
             replace_file(self._files, path, encode_meta_properties(meta), is_durable=True)
 
     def _make(self, path: Path) -> None:
-        with _telling("make", path):
+        with telling_disk_errors("make", path):
             make_directory(self._files, path)
 
 
@@ -264,12 +253,3 @@ def make_directory(files: Files, path: Path) -> None:
             with suppress(FileExistsError):
                 files.mkdir(each)
             files.fsync_directory(each.parent)
-
-
-@contextmanager
-def _telling(what: str, path: Path) -> Iterator[None]:
-    """Have a failing disk tell what was done to which file."""
-    try:
-        yield
-    except OSError as error:
-        raise disk_error(error, what, path) from error

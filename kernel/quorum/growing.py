@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from ..controller.founding_checkpoint import FILE_NAME as FOUNDING
 from ..controller.quorum_state import FILE_NAME as QUORUM_STATE
+from ..controller.small_files import telling_disk_errors
 from ..controller.snapshots import SnapshotStore
-from ..machine.files import disk_error, read_file
+from ..machine.files import read_file
 from ..records.batch import CorruptRecordsError, iterate_batches
 from ..records.control import KRaftVoters, LeaderChange, read_control_records
 
@@ -38,12 +39,11 @@ def was_kept_alone(directory: Path, files: Files, node_id: int) -> bool:
         CorruptionError: It is damaged.
         StorageError: It cannot be read.
     """
-    try:
-        names = {entry.name for entry in files.listdir(directory)}
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise disk_error(error, "list", directory) from error
+    with telling_disk_errors("list", directory):
+        try:
+            names = {entry.name for entry in files.listdir(directory)}
+        except FileNotFoundError:
+            return False
     segments = sorted(name for name in names if name.endswith(_SEGMENT))
     if FOUNDING in names or not segments:
         return False
@@ -62,10 +62,8 @@ def was_kept_alone(directory: Path, files: Files, node_id: int) -> bool:
 
 
 def _said_of_the_quorum(segment: Path, files: Files) -> Iterator[ControlRecord]:
-    try:
+    with telling_disk_errors("read", segment):
         data = read_file(files, segment)
-    except OSError as error:
-        raise disk_error(error, "read", segment) from error
     try:
         for position, header in iterate_batches(memoryview(data)):
             if header.is_control:

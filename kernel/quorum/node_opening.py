@@ -12,13 +12,13 @@ from ..cluster.joining import controller_nodes
 from ..cluster.member import ClusterMember
 from ..cluster.metadata_fetches import MetadataFetcher
 from ..config.listeners import controller_endpoints
-from ..config.meta_properties import META_PROPERTIES, decode_meta_properties
+from ..config.meta_properties import META_PROPERTIES
 from ..config.roles import parse_roles
 from ..controller.founding_checkpoint import read_founding
 from ..controller.opening import metadata_log_config
+from ..controller.small_files import read_meta_properties
 from ..controller.snapshots import SnapshotId, SnapshotSettings, SnapshotStore
-from ..errors import ConfigError, CorruptionError
-from ..machine.files import disk_error, read_file
+from ..errors import ConfigError, StorageError
 from ..machine.threads import Workers
 from ..plugin_system.manager import choose_offer
 from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
@@ -207,10 +207,7 @@ def _directory_id(directory: Path, files: Files) -> UUID:
         CorruptionError: Its `meta.properties` is damaged.
         StorageError: It cannot be read.
     """
-    path = directory / META_PROPERTIES
-    try:
-        return decode_meta_properties(read_file(files, path)).directory_id
-    except CorruptionError as error:
-        raise CorruptionError(f"{path}: {error}") from error
-    except OSError as error:
-        raise disk_error(error, "read", path) from error
+    meta = read_meta_properties(files, directory)
+    if meta is None:
+        raise StorageError(f"{directory / META_PROPERTIES} is gone: was it removed by hand?")
+    return meta.directory_id

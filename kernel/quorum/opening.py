@@ -14,9 +14,9 @@ from ..config.topic import TopicConfig
 from ..contracts.election import ElectionContext, MetadataChanged, PartitionState
 from ..controller.opening import choose_metadata_election
 from ..controller.quorum_state import QuorumState
+from ..controller.small_files import telling_disk_errors
 from ..controller.snapshots import SnapshotId, SnapshotStore
 from ..errors import CorruptionError, StorageError
-from ..machine.files import disk_error
 from ..records.batch import is_crc_valid, read_header
 from ..records.control import KRaftVoters, LeaderChange, read_control_records
 from ..types import ZERO_ID
@@ -182,10 +182,8 @@ def reached_snapshot_end(directory: Path, files: Files) -> int:
     Raises:
         StorageError: The directory cannot be read.
     """
-    try:
+    with telling_disk_errors("list", directory):
         names = [Path(entry.name) for entry in files.listdir(directory)]
-    except OSError as error:
-        raise disk_error(error, "list", directory) from error
     newest_base = max((int(name.stem) for name in names if name.suffix == ".log" and name.stem.isdigit()), default=0)
     ends = (identifier.end_offset for identifier in SnapshotStore(directory=directory, files=files).ids())
     return max((end for end in ends if end <= newest_base), default=0)
