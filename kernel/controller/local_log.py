@@ -19,6 +19,7 @@ from ..records.batch import is_crc_valid, read_header
 from ..records.builder import BatchBuilder
 from ..records.reader import read_batch
 from ..types import NO_EPOCH
+from .snapshot_upkeep import ShortenedLog
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -42,8 +43,8 @@ class LoggedRecord(NamedTuple):
     value: bytes
 
 
-class ReplicatedLog(Protocol):
-    """The metadata partition as its leader uses it. Belongs to one task."""
+class StoredLog(ShortenedLog, Protocol):
+    """The metadata partition as it stands on a disk, whoever appends to it."""
 
     @property
     def directory(self) -> Path | None:
@@ -51,14 +52,21 @@ class ReplicatedLog(Protocol):
         ...
 
     @property
-    def start_offset(self) -> int:
-        """The first offset that is still there."""
-        ...
-
-    @property
     def end_offset(self) -> int:
         """The next offset."""
         ...
+
+    def batches(self, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
+        """Return whole batches of `[start_offset, end_offset)`, at least one, as they stand in the log."""
+        ...
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the largest epoch at most `epoch` that the log knows, and where its records end."""
+        ...
+
+
+class ReplicatedLog(StoredLog, Protocol):
+    """The metadata partition as its leader uses it. Belongs to one task."""
 
     @property
     def leader_epoch(self) -> int:
@@ -80,18 +88,6 @@ class ReplicatedLog(Protocol):
 
     def records(self, start_offset: int) -> Iterator[LoggedRecord]:
         """Iterate over the records from `start_offset` on."""
-        ...
-
-    def drop_below(self, offset: int) -> None:
-        """Give up whole segments below `offset`."""
-        ...
-
-    def batches(self, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
-        """Return whole batches of `[start_offset, end_offset)`, at least one, as they stand in the log."""
-        ...
-
-    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """Return the largest epoch at most `epoch` that the log knows, and where its records end."""
         ...
 
 

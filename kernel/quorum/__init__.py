@@ -12,6 +12,7 @@ log is `controller/local_log.py`.
 | `quorum_view` | Shell: the replica and what is committed of it, as who asks the controller's listener sees it |
 | `registration` | Shell: a controller has the active one know where it listens, and what it supports |
 | `quorum_times` | Pure core: how long elections and commits took |
+| `replica_views` | Pure core: the replica as each of those who work with it needs it |
 | `log_epochs` | Shell: where epochs end in a log that begins behind a snapshot; who went another way |
 | `committed_images` | Shell: the image of what is committed, whoever leads; snapshots of it |
 | `terms` | Shell: the controller, in those terms in which this node leads |

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -33,7 +33,6 @@ from ..records.reader import read_batch
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-    from pathlib import Path
 
     from ..config.broker import BrokerConfig
     from ..controller.snapshots import LoadedSnapshot, SnapshotId, SnapshotSettings
@@ -42,75 +41,13 @@ if TYPE_CHECKING:
     from ..metadata.image import MetadataDelta
     from ..metadata.image_listeners import MetadataListener
     from ..records.control import KRaftVoters
+    from .replica_views import CommittedLog
 
 log = logging.getLogger(__name__)
 
 READ_BYTES: Final = 1 << 20
 """So much of the log is read at a time, and published as one image."""
 STEPS_PER_SLICE: Final = 50
-
-
-class CommittedLog(Protocol):
-    """The replica of the metadata log, as who reads what is committed of it needs it: `QuorumLog`."""
-
-    @property
-    def directory(self) -> Path | None:
-        """Where it lives, None without a disk."""
-        ...
-
-    @property
-    def start_offset(self) -> int:
-        """The first offset that is still there."""
-        ...
-
-    @property
-    def end_offset(self) -> int:
-        """The next offset."""
-        ...
-
-    @property
-    def high_watermark(self) -> int:
-        """The first offset that is not known to be committed."""
-        ...
-
-    @property
-    def leader_id(self) -> int:
-        """Who leads, -1 when unknown."""
-        ...
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch that goes with it, -1 before the first."""
-        ...
-
-    @property
-    def latest_epoch(self) -> int:
-        """The leader epoch of the last record."""
-        ...
-
-    def batches(self, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
-        """Return whole batches of `[start_offset, end_offset)`, at least one, as they stand in the log."""
-        ...
-
-    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """Return the largest epoch at most `epoch` that the log knows, and where its records end."""
-        ...
-
-    def drop_below(self, offset: int) -> None:
-        """Give up whole segments below `offset`."""
-        ...
-
-    def begin_anew(self, identifier: SnapshotId, voters: KRaftVoters | None) -> None:
-        """Give up the whole log and go on behind a snapshot of the leader, which is kept already."""
-        ...
-
-    def voters_at(self, offset: int) -> KRaftVoters | None:
-        """Return who voted by what stands up to an offset, None where nothing says so."""
-        ...
-
-    async def wait_changed(self) -> None:
-        """Wait for the next change of a role, an offset or the voters."""
-        ...
 
 
 class CommittedImages:

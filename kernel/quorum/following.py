@@ -36,87 +36,18 @@ from ..machine.turnstile import Slices
 from ..peers.errors import ClientError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from ..cluster.controller_nodes import ControllerNodes
     from ..cluster.metadata_fetches import Fetched, FetchedPart, MetadataFetcher
     from ..config.broker import BrokerConfig
-    from ..contracts.election import ElectionInput
     from ..machine.machine import Machine
-    from ..types import Buffer
     from ..wire.message import Message
+    from .replica_views import FollowedLog
 
 log = logging.getLogger(__name__)
 
 WAIT_MS: Final = 500
 """How long the leader may wait for news: a part of the time after which a follower takes it for gone."""
 STEPS_PER_SLICE: Final = 50
-
-
-class FollowedLog(Protocol):
-    """The replica, as whoever fetches into it needs it: `QuorumLog`."""
-
-    @property
-    def role(self) -> Role:
-        """What it is, as carried out."""
-        ...
-
-    @property
-    def leader_id(self) -> int:
-        """Who leads, -1 when unknown."""
-        ...
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch that goes with it, -1 before the first."""
-        ...
-
-    @property
-    def end_offset(self) -> int:
-        """The next offset."""
-        ...
-
-    @property
-    def latest_epoch(self) -> int:
-        """Of the last record, -1 without one."""
-        ...
-
-    @property
-    def high_watermark(self) -> int:
-        """The first offset that is not known to be committed."""
-        ...
-
-    def follows(self, leader_epoch: int) -> bool:
-        """Return whether it takes what the leader of an epoch has."""
-        ...
-
-    async def wait_changed(self) -> None:
-        """Wait for the next change of any of these."""
-        ...
-
-    def append_fetched_in_steps(self, records: Buffer, leader_epoch: int) -> Generator[None, None, None]:
-        """Append batches of an epoch's leader, as long as it follows that."""
-        ...
-
-    async def flush(self) -> None:
-        """Make everything appended durable, and let the election count it."""
-        ...
-
-    def learn_high_watermark(self, offset: int) -> None:
-        """Take note of what the leader says is committed."""
-        ...
-
-    def diverging_offset(self, leader_epoch: int, end_offset: int) -> int:
-        """Return where it is to be truncated, as the leader's last epoch up to its own ends there."""
-        ...
-
-    def truncate(self, offset: int) -> None:
-        """Give up everything at or above an offset."""
-        ...
-
-    def step(self, event: ElectionInput) -> None:
-        """Have the election take an input."""
-        ...
 
 
 class SnapshotTaker(Protocol):

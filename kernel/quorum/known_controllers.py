@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -16,29 +16,7 @@ if TYPE_CHECKING:
 
     from ..cluster.controller_nodes import ControllerNodes
     from ..records.control import KRaftVoters
-
-
-class NamingLog(Protocol):
-    """The replica, as whoever looks for controllers needs it: `QuorumLog`."""
-
-    @property
-    def leader_id(self) -> int:
-        """Who leads, -1 when unknown; this node, too."""
-        ...
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch that goes with it, -1 before the first."""
-        ...
-
-    @property
-    def voters(self) -> KRaftVoters | None:
-        """Who votes, None where the configuration says it."""
-        ...
-
-    async def wait_changed(self) -> None:
-        """Wait for the next change of any of these."""
-        ...
+    from .replica_views import VotersView
 
 
 class KnownControllers:
@@ -46,7 +24,7 @@ class KnownControllers:
 
     def __init__(
         self,
-        log: NamingLog,
+        log: VotersView,
         nodes: ControllerNodes,
         *,
         listener_name: str,

@@ -17,7 +17,7 @@ put right once another one leads.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ..records.control import KRaftVoters
     from ..wire.message import Message
     from .registration import Channel
+    from .replica_views import VotersView
 
 log = logging.getLogger(__name__)
 
@@ -128,41 +129,13 @@ class OwnVoter:
         )
 
 
-class OwnReplica(Protocol):
-    """This controller's replica of the metadata log: `QuorumLog`."""
-
-    @property
-    def role(self) -> Role:
-        """What it is."""
-        ...
-
-    @property
-    def leader_id(self) -> int:
-        """Who leads, -1 when unknown."""
-        ...
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch that goes with it."""
-        ...
-
-    @property
-    def voters(self) -> KRaftVoters | None:
-        """The newest voters that the log names."""
-        ...
-
-    async def wait_changed(self) -> None:
-        """Wait for the next change of any of these."""
-        ...
-
-
 class VoterUpkeep:
     """Life: made with the node, `run` as a task. Owned by one trio run."""
 
     def __init__(
         self,
         own: OwnVoter,
-        replica: OwnReplica,
+        replica: VotersView,
         channel: Channel,
         *,
         cluster_id: str,

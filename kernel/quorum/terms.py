@@ -17,14 +17,12 @@ what it was asked by that: who asks again elsewhere would find his own topic the
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import trio
 
-from ..contracts.election import Role
 from ..controller.broker_sessions import BrokerSessions
-from ..controller.local_log import ReplicatedLog
 from ..controller.metadata_log import MetadataLog
 from ..controller.serving import ControllerServing
 from ..controller.snapshots import SnapshotSettings
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
     from ..metadata.image import MetadataImage
     from ..wire.message import Message
     from .committed_images import CommittedImages
+    from .replica_views import LedLog
 
 Run: TypeAlias = "Callable[..., Awaitable[None]]"
 Supervise: TypeAlias = "Callable[[str, Run], Run]"
@@ -52,37 +51,6 @@ log = logging.getLogger(__name__)
 
 FATE_S_MAX: Final = 1.0
 """How long a controller that has lost the lead waits to hear what became of what it had appended."""
-
-
-class LedLog(ReplicatedLog, Protocol):
-    """The replica of the metadata log, as who leads it uses it: `QuorumLog`."""
-
-    @property
-    def role(self) -> Role:
-        """What this replica is, as carried out."""
-        ...
-
-    @property
-    def high_watermark(self) -> int:
-        """The first offset that is not known to be committed."""
-        ...
-
-    @property
-    def epoch_start(self) -> int | None:
-        """Where the first record of this leader's epoch stands, None while it does not lead."""
-        ...
-
-    def leads(self, leader_epoch: int) -> bool:
-        """Return whether this replica leads in an epoch, and nothing is known that ends it."""
-        ...
-
-    async def wait_changed(self) -> None:
-        """Wait for the next change of a role, an offset or the voters."""
-        ...
-
-    async def give_up(self) -> None:
-        """Lead no more, and have the others told who is to; return when they are."""
-        ...
 
 
 class TermLog:

@@ -11,6 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from odradek.kernel.cluster.controller_nodes import ControllerNodes
 from odradek.kernel.config.roles import ControllerAddress
+from odradek.kernel.contracts.election import Role
 from odradek.kernel.quorum.known_controllers import KnownControllers
 from odradek.kernel.records.control import KRaftVersionRange, KRaftVoter, KRaftVoters, VoterEndpoint
 
@@ -19,6 +20,7 @@ from odradek.kernel.records.control import KRaftVersionRange, KRaftVoter, KRaftV
 class Log:
     """What a log says."""
 
+    role: Role = Role.FOLLOWER
     leader_id: int = -1
     leader_epoch: int = -1
     voters: KRaftVoters | None = None
