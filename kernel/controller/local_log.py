@@ -110,7 +110,63 @@ def _refused(reason: str) -> ConfigError:
     return ConfigError(reason, where="odradek.metadata.election", hint="choose another one")
 
 
-class LocalLog:
+class PartitionRecords:
+    """The metadata log of a node over the partition's log on its disk, whoever commits it. Belongs to one task."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        """Take an open log."""
+        self._log = log
+
+    @property
+    def directory(self) -> Path | None:
+        """Where it lives, None without a disk."""
+        return self._log.directory
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that is still there."""
+        return self._log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset."""
+        return self._log.log_end_offset
+
+    def records(self, start_offset: int) -> Iterator[LoggedRecord]:
+        """Iterate over the records from `start_offset` on; what is not committed may be taken back.
+
+        Raises:
+            CorruptionError: A batch is damaged or missing.
+        """
+        return logged_records(self._log, start_offset)
+
+    def batches(self, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
+        """Return whole batches of `[start_offset, end_offset)`, at least one, as they stand in the log.
+
+        Raises:
+            StorageError: The disk is failing.
+        """
+        parts: list[bytes] = []
+        size_bytes = 0
+        for batch in self._log.batches(start_offset, end_offset):
+            if parts and size_bytes + len(batch) > max_bytes:
+                break
+            parts.append(bytes(batch))
+            size_bytes += len(batch)
+        return b"".join(parts)
+
+    def drop_below(self, offset: int) -> None:
+        """Give up whole segments below `offset`.
+
+        Raises:
+            StorageError: The disk is failing.
+        """
+        self._log.roll()
+        self._log.advance_log_start(offset)
+        self._log.delete_segments_below(offset)
+
+
+class LocalLog(PartitionRecords):
     """`ReplicatedLog` on a log of this broker alone. Every life of the process leads in an epoch of its own."""
 
     def __init__(
@@ -136,7 +192,7 @@ class LocalLog:
         Raises:
             ConfigError: The election does not let a single voter lead, or wants what one broker alone cannot do.
         """
-        self._log = log
+        super().__init__(log)
         self._election = election
         self._worker = worker
         voters = (broker_id,)
@@ -159,21 +215,6 @@ class LocalLog:
 
     def __repr__(self) -> str:
         return f"LocalLog([{self.start_offset}, {self.end_offset}), epoch {self._leader_epoch})"
-
-    @property
-    def directory(self) -> Path | None:
-        """Where it lives, None without a disk."""
-        return self._log.directory
-
-    @property
-    def start_offset(self) -> int:
-        """The first offset that is still there."""
-        return self._log.log_start_offset
-
-    @property
-    def end_offset(self) -> int:
-        """The next offset."""
-        return self._log.log_end_offset
 
     @property
     def leader_epoch(self) -> int:
@@ -212,48 +253,10 @@ class LocalLog:
                 f"offset {committed}, and its only voter has flushed those below {flushed}"
             )
 
-    def records(self, start_offset: int) -> Iterator[LoggedRecord]:
-        """Iterate over the records from `start_offset` on.
-
-        Raises:
-            CorruptionError: A batch is damaged or missing.
-        """
-        return logged_records(self._log, start_offset)
-
-    def drop_below(self, offset: int) -> None:
-        """Give up whole segments below `offset`.
-
-        Raises:
-            StorageError: The disk is failing.
-        """
-        self._log.roll()
-        self._log.advance_log_start(offset)
-        self._log.delete_segments_below(offset)
-
-    def batches(self, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
-        """Return whole batches of `[start_offset, end_offset)`, at least one, as they stand in the log.
-
-        Raises:
-            StorageError: The disk is failing.
-        """
-        return joined_batches(self._log, start_offset, end_offset, max_bytes)
-
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """Return the largest epoch at most `epoch` that the log knows, and where its records end."""
         found = self._log.end_offset_for_epoch(epoch)
         return found.leader_epoch, found.end_offset
-
-
-def joined_batches(log: PartitionLog, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
-    """Return whole batches of a log from the one that holds `start_offset` on, at least one where there is any."""
-    parts: list[bytes] = []
-    size_bytes = 0
-    for batch in log.batches(start_offset, end_offset):
-        if parts and size_bytes + len(batch) > max_bytes:
-            break
-        parts.append(bytes(batch))
-        size_bytes += len(batch)
-    return b"".join(parts)
 
 
 def logged_records(log: PartitionLog, start_offset: int) -> Iterator[LoggedRecord]:

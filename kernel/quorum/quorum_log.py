@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from ..contracts.election import NO_BROKER_EPOCH, LeadershipGivenUp, Role
-from ..controller.local_log import joined_batches, logged_records
+from ..controller.local_log import PartitionRecords
 from ..controller.snapshots import SnapshotId
 from ..controller.voter_keeper import VoterKeeper
 from ..errors import CorruptionError, ErrorCode, KafkaError, StorageError
@@ -35,13 +35,11 @@ from .quorum_times import QuorumTimes
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Callable, Generator, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Generator, Sequence
 
     from ..contracts.election import Election, ElectionInput, PeerMessage
     from ..contracts.log_values import EpochEnd
     from ..contracts.storage import PartitionLog
-    from ..controller.local_log import LoggedRecord
     from ..controller.quorum_state import QuorumState
     from ..machine.machine import Machine
     from ..records.batch import BatchHeader
@@ -52,7 +50,7 @@ if TYPE_CHECKING:
     from .voter_history import VoterHistory
 
 
-class QuorumLog:
+class QuorumLog(PartitionRecords):
     """Life: opened (`quorum/opening.py`), `run` as a task beside whoever uses it. Owned by one trio run; plain calls.
 
     Invariants: `start_offset <= high_watermark <= flushed_offset <= end_offset`; the high watermark only grows, and
@@ -84,12 +82,13 @@ class QuorumLog:
         machine: Machine,
     ) -> None:
         """Take an open log, all of which is durable, and its election, which was told nothing yet."""
+        super().__init__(log)
         self.node_id, self.directory_id = node_id, directory_id
         self.role, self.leader_id, self.leader_epoch = Role.FOLLOWER, -1, -1
         self.high_watermark = election.high_watermark
         self.epoch_start: int | None = None
         self.epochs = epochs
-        self._log, self._election, self._voters = log, election, voters
+        self._election, self._voters = election, voters
         self.times = QuorumTimes()
         self._clock = machine.clock
         self._worker = Workers(machine.threads, 1)
@@ -109,21 +108,6 @@ class QuorumLog:
         )
 
     # ------------------------------------------------------------------------------------------------ what is known
-
-    @property
-    def directory(self) -> Path | None:
-        """Where it lives, None without a disk."""
-        return self._log.directory
-
-    @property
-    def start_offset(self) -> int:
-        """The first offset that is still there."""
-        return self._log.log_start_offset
-
-    @property
-    def end_offset(self) -> int:
-        """The next offset."""
-        return self._log.log_end_offset
 
     @property
     def flushed_offset(self) -> int:
@@ -291,14 +275,6 @@ class QuorumLog:
             await self._worker.do(self._log.begin_flush())
             self._count_flushed()
 
-    def records(self, start_offset: int) -> Iterator[LoggedRecord]:
-        """Iterate over the records from `start_offset` on; what is behind the high watermark may be taken back.
-
-        Raises:
-            CorruptionError: A batch is damaged or missing.
-        """
-        return logged_records(self._log, start_offset)
-
     def drop_below(self, offset: int) -> None:
         """Give up whole segments below `offset`, which a snapshot holds: nothing that is not committed.
 
@@ -309,20 +285,10 @@ class QuorumLog:
         if offset <= self.start_offset:
             return
         start = SnapshotId(offset, self.epochs.at(offset))
-        self._log.roll()
-        self._log.advance_log_start(offset)
-        self._log.delete_segments_below(offset)
+        super().drop_below(offset)
         self.epochs.start = start
         self._voters.forget_below(offset)
         self._tell_change()
-
-    def batches(self, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
-        """Return whole batches of `[start_offset, end_offset)`, at least one, as they stand in the log.
-
-        Raises:
-            StorageError: The disk is failing.
-        """
-        return joined_batches(self._log, start_offset, end_offset, max_bytes)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """Return the largest epoch at most `epoch` that the log knows, and where its records end."""
