@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..controller.rules import ControllerRules
     from ..machine.machine import Machine
     from ..machine.threads import Workers
-    from ..metadata.image import MetadataImage
+    from ..metadata.image import MetadataDelta, MetadataImage
     from ..wire.message import Message
     from .committed_images import CommittedImages
     from .replica_views import LedLog
@@ -201,6 +201,7 @@ class ControllerTerms:
         self.partition_counts = PartitionCounts(rules.node_id, rules.config.get_int(MIN_INSYNC_REPLICAS))
         self.partition_counts.begin(images.image)
         images.add_listener(self.partition_counts.changed)
+        images.add_listener(self._note_own_offset)
 
     def __repr__(self) -> str:
         return f"ControllerTerms({self.active!r})"
@@ -226,6 +227,13 @@ class ControllerTerms:
         """Take note of how far a registered broker follows, in a term: its id, and the last offset that it has."""
         if self._sessions is not None:
             self._sessions.note_offset(broker_id, offset)
+
+    def _note_own_offset(self, _delta: MetadataDelta, image: MetadataImage) -> None:
+        """Take note of how far the broker beside this controller is: it has the same image, and fetches from nobody.
+
+        Else a broker that stops would wait for the next heartbeat of this one.
+        """
+        self.note_offset(self._rules.node_id, image.offset)
 
     async def wait_changed(self) -> None:
         """Wait until this node becomes the controller, or is it no more. Cancelled: nothing happens."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -23,14 +23,14 @@ from .simulated import CONNECTION, LIMIT_S, admin, image_of, until
 T = TypeVar("T")
 
 
-def in_quorum_of_three(main: Callable[[Cluster], Awaitable[T]]) -> T:
+def in_quorum_of_three(main: Callable[[Cluster], Awaitable[T]], settings: Mapping[str, str] | None = None) -> T:
     """Run a task in a world with three brokers, all of which are voters, and return what it returns."""
     world = World(Seeds(1))
 
     async def root() -> T:
         async with trio.open_nursery() as nursery:
             cluster = Cluster(world, nursery)
-            cluster.add_brokers(3, {}, voters=3)
+            cluster.add_brokers(3, settings or {}, voters=3)
             await cluster.start()
             result = await main(cluster)
             for broker in cluster.brokers.values():
@@ -97,6 +97,25 @@ def test_voters_are_changed_by_any_broker_and_another_one_leads_when_the_control
     assert removed == expected
     assert added == [1, 2, 3]
     assert after != before
+
+
+def test_a_broker_that_stops_waits_for_no_heartbeat_of_another_one() -> None:
+    rare = {"broker.heartbeat.interval.ms": "100000", "broker.session.timeout.ms": "300000"}
+
+    async def main(cluster: Cluster) -> tuple[float, bool]:
+        async with admin(cluster, 1) as client:
+            await client.create_topic(NewTopic("led", 3, 3))
+        leader_id = (await described(cluster, 1)).leader_id
+        stopped_id = next(each for each in cluster.brokers if each != leader_id)
+        began_s = trio.current_time()
+        await cluster.brokers[stopped_id].stop()
+        took_s = trio.current_time() - began_s
+        return took_s, image_of(cluster.brokers[leader_id]).brokers[stopped_id].is_fenced
+
+    took_s, is_fenced = in_quorum_of_three(main, rare)
+
+    assert is_fenced
+    assert took_s < 1, "some heartbeats of its own, 20 ms apart; those of others come every 100 s"
 
 
 def test_who_asks_in_an_older_version_is_told_what_that_can_say() -> None:

@@ -378,6 +378,19 @@ def test_the_broker_beside_the_controller_is_known_by_its_requests_as_all_are() 
     trio.run(main)
 
 
+def test_who_stops_waits_for_no_heartbeat_of_the_broker_beside_the_controller() -> None:
+    async def main() -> list[bool]:
+        async with Node().running() as node:
+            metadata = await node.lead(1)
+            await register(metadata, node.rules.node_id, 2)
+            own, stopping = (metadata.image.brokers[each] for each in (node.rules.node_id, 2))
+            await metadata.ask(BrokerHeartbeatRequest(broker_id=own.broker_id, broker_epoch=own.broker_epoch))
+            wants = BrokerHeartbeatRequest(broker_id=2, broker_epoch=stopping.broker_epoch, want_shut_down=True)
+            return [(await metadata.ask(wants)).should_shut_down for _ in range(2)]
+
+    assert trio.run(main) == [False, True]
+
+
 def test_operations_are_timed_and_partitions_counted_over_all_terms() -> None:
     async def main() -> None:
         async with Node().running() as node:
