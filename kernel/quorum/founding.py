@@ -26,7 +26,7 @@ let two replaced disks of three elect a leader. The protocol here is this projec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ..classes import frozen
 
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
-UNKNOWN_ID: int = -1
+UNKNOWN_ID: Final = -1
 """The id of a candidate of which only the address is known."""
+ASKERS_MAX: Final = 1000
+"""Of so many who asked it is known where they did from; more ids than any cluster has controllers are a stranger's."""
 
 
 class Candidate(NamedTuple):
@@ -191,6 +193,7 @@ class FoundingSteps:
         self.waits_for = ""
         self._candidates = tuple(candidates)
         self._wanted = frozenset(each.key for each in candidates)
+        self._ids = frozenset(each.node_id for each in candidates if each.node_id != UNKNOWN_ID)
         self._new_cluster_id = new_cluster_id
         self._is_keeping = False
         self._asked_by: dict[int, UUID] = {}
@@ -204,9 +207,18 @@ class FoundingSteps:
             return None
         return Unfounded(self.own, self._wanted) if self.held is None else Holds(self.own, self.held)
 
-    def asked_by(self, node: FoundingNode) -> None:
-        """Take note of who asks: before it is answered."""
+    def asked_by(self, node: FoundingNode) -> bool:
+        """Take note of who asks, before it is answered; return whether that is news.
+
+        It is where the node may be a founder: any, where the ids of candidates are not known.
+        """
+        if self._ids and node.node_id not in self._ids:
+            return False
+        former = self._asked_by.pop(node.node_id, None)
         self._asked_by[node.node_id] = node.directory_id
+        if len(self._asked_by) > ASKERS_MAX:
+            del self._asked_by[next(iter(self._asked_by))]
+        return former != node.directory_id
 
     def kept(self, founding: Founding) -> None:
         """Take note that a founding is durable."""
@@ -296,8 +308,7 @@ class FoundingSteps:
         return None
 
     def _is_of_the_wanted(self, founding: Founding) -> bool:
-        by_id = [each for each in self._candidates if each.node_id != UNKNOWN_ID]
-        return not by_id or founding.ids == {each.node_id for each in by_id}
+        return not self._ids or founding.ids == self._ids
 
     def _found(self, told: dict[Candidate, Told]) -> Step | None:
         """Found when all are there, agree, and this is the lowest id."""

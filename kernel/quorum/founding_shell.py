@@ -112,7 +112,6 @@ class FoundingShell:
         self._tls: ssl.SSLContext | None = None
         self._data: dict[Founding, bytes] = {}
         self._steps: FoundingSteps | None = None
-        self._askers: set[FoundingNode] = set()
         self._rounds_in_vain = 0
         self._asked = trio.Event()
         self._waits_for, self._waits_since_s, self._is_told = "", 0.0, False
@@ -166,9 +165,7 @@ class FoundingShell:
 
     def _note_asker(self, node: FoundingNode) -> None:
         assert self._steps is not None, "who answers has looked"
-        self._steps.asked_by(node)
-        if node not in self._askers:
-            self._askers.add(node)
+        if self._steps.asked_by(node):  # it is there now: the next round may be the one that decides
             self._rounds_in_vain = 0
             self._asked.set()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 import pytest
 
 from odradek.kernel.quorum.founding import (
+    ASKERS_MAX,
+    UNKNOWN_ID,
     Candidate,
     FoundingNode,
     FoundingSteps,
@@ -133,6 +135,37 @@ def test_after_all_disks_were_replaced_at_once_there_is_a_new_cluster() -> None:
 
     assert len(disks) == 3
     assert founding.cluster_id == "cluster-2"
+
+
+def node(number: int) -> FoundingNode:
+    return FoundingNode(number, UUID(int=number + 1))
+
+
+def steps_of(candidates: Sequence[Candidate]) -> FoundingSteps:
+    return FoundingSteps(node(1), candidates, new_cluster_id=lambda: "cluster")
+
+
+def test_who_asks_is_news_once_and_again_with_another_directory() -> None:
+    steps = steps_of(CANDIDATES)
+
+    assert [steps.asked_by(node(2)), steps.asked_by(node(2))] == [True, False]
+    assert steps.asked_by(FoundingNode(2, UUID(int=77)))
+
+
+def test_of_strangers_that_ask_no_note_is_taken() -> None:
+    steps = steps_of(CANDIDATES)
+    steps.asked_by(node(2))
+
+    assert not any(steps.asked_by(node(number)) for number in range(4, 4 + 2 * ASKERS_MAX))
+    assert not steps.asked_by(node(2)), "who may found is known as before"
+
+
+def test_where_anybody_may_found_so_many_that_asked_are_known_and_no_more() -> None:
+    steps = steps_of([Candidate(UNKNOWN_ID, f"node-{number}", 9093) for number in (1, 2, 3)])
+    for number in range(ASKERS_MAX + 1):
+        steps.asked_by(node(number))
+
+    assert [steps.asked_by(node(number)) for number in (ASKERS_MAX, 1, 0)] == [False, False, True]
 
 
 def is_safe(seed: int, steps: type[FoundingSteps]) -> bool:
