@@ -72,8 +72,6 @@ class VoterChannel(PeerChannel):
         self._timeout_ms = config.get_int(REQUEST_TIMEOUT)
         self._outbox: dict[type[Message], tuple[Message, float]] = {}
         self._has_output = trio.Event()
-        self._idle = trio.Event()
-        self._idle.set()
         self._scope = trio.CancelScope()
         self.on_failure = self._not_reached
 
@@ -81,11 +79,6 @@ class VoterChannel(PeerChannel):
         """Have a message sent in the place of the one of its kind that was not sent yet."""
         self._outbox[type(message)] = (message, trio.current_time() + self._timeout_ms / 1000)
         self._has_output.set()
-        self._idle = trio.Event() if self._idle.is_set() else self._idle
-
-    async def wait_idle(self) -> None:
-        """Wait until all was sent and answered, or given up. Cancelled: nothing happens."""
-        await self._idle.wait()
 
     def end(self) -> None:
         """Have `run_outbox` end: the voter is none any more."""
@@ -97,16 +90,12 @@ class VoterChannel(PeerChannel):
             async with trio.open_nursery() as nursery:
                 await nursery.start(self.run)
                 while True:
-                    self._rest_if_idle()
+                    if not self._outbox:
+                        self._has_output = trio.Event()
                     await self._has_output.wait()
                     connection = await self._connected_for_output()
                     if connection is not None:
                         await self._exchange(connection, self._outbox.pop(next(iter(self._outbox)))[0])
-
-    def _rest_if_idle(self) -> None:
-        if not self._outbox:
-            self._has_output = trio.Event()
-            self._idle.set()
 
     async def _connected_for_output(self) -> Connection | None:
         """Return a connection over which there is something to be sent, None when there is nothing any more."""
@@ -136,7 +125,6 @@ class VoterChannel(PeerChannel):
     def _not_reached(self, _where: tuple[str, int], error: ClientError) -> bool:
         if isinstance(error, NobodyListensError):
             self._outbox.clear()
-            self._rest_if_idle()
             self._step(PeerRefused(self._voter_id))
         return True
 
@@ -218,11 +206,3 @@ class VoterChannels:
         """End the channels to all but these, as others vote no more."""
         for voter_id in set(self._channels) - set(voter_ids):
             self._channels.pop(voter_id).end()
-
-    async def wait_idle(self) -> None:
-        """Wait until all that was to be sent is answered or given up. Cancelled: nothing happens.
-
-        Who is silent may not be waited for long: a node that stops does it for a moment.
-        """
-        for channel in list(self._channels.values()):
-            await channel.wait_idle()
