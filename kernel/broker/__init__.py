@@ -13,7 +13,6 @@
 | `supervision` | services that crash are started again, but not for ever |
 | `plugin_services` | services of plugins: prepared, run, closed |
 | `figures` | what it counts and how it stands, for plugins that show it |
-| `start_report` | what it found when it started |
 
 Names are imported when somebody asks for them: who reads options does not load a broker.
 """

@@ -32,12 +32,12 @@ from ..metadata.image import BrokerEndpoint
 from ..network.configure import network_settings
 from ..network.exposure import exposure
 from ..network.server import NetworkServer
+from ..partitions.start_report import StartReport
 from ..plugin_system.offers import joined_metrics
 from .figures import Figures
 from .options import BrokerOptions, read_broker_options
 from .parts import BrokerParts
 from .plugin_services import PluginServices
-from .start_report import StartReport
 from .start_topics import create_start_topics
 from .supervision import supervise
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from ..config.broker import BrokerConfig
     from ..machine.machine import Machine
+    from .metadata_parts import MetadataParts
 
 __all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
 
@@ -157,8 +158,8 @@ class Broker:
         parts = self._parts = BrokerParts(options, self.machine, has_static_voters=has_static_voters)
         self._on_parts(parts)
         parts.tell_missing_roles()
-        settings, waits = network_settings(self.options.config), parts.metadata.roles.is_among_several
-        network = self.network = NetworkServer(parts.receiver, settings, self.machine, admits_clients=not waits)
+        settings, is_alone = network_settings(self.options.config), not parts.metadata.roles.controllers
+        network = self.network = NetworkServer(parts.receiver, settings, self.machine, admits_clients=is_alone)
         parts.events.want_turn = network.want_turn
         parts.metadata.follower.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
         services = self._observe(parts, network)
@@ -176,7 +177,7 @@ class Broker:
             parts.start_storage()
             async with trio.open_nursery() as nursery:
                 metadata, kept = parts.metadata, parts.metadata.calls.kept()
-                if not network.admits_clients:  # nothing is decided before voters have heard of each other
+                if metadata.roles.is_among_several:  # nothing is decided before voters have heard of each other
                     await nursery.start(network.run)
                     for name, run in parts.node_services():
                         await nursery.start(functools.partial(supervise, name, run, self.machine.clock), name=name)
@@ -192,12 +193,9 @@ class Broker:
                     for name, run in (*parts.services(), *services.runs()):
                         await serving.start(functools.partial(supervise, name, run, self.machine.clock), name=name)
                     async with trio.open_nursery() as connections:
-                        if network.admits_clients:
+                        if not metadata.roles.is_among_several:
                             await connections.start(network.run)
-                        network.admit_clients()
-                        if metadata.roles.is_broker and not kept.is_live_once_registered:
-                            await metadata.go_live()  # it may lead, and clients come, once it is unfenced
-                            await create_start_topics(self.options, metadata)
+                        await self._go_live(metadata, network)
                         self._is_serving = True
                         task_status.started(self.listeners)
                         await self._stopping.wait()
@@ -207,6 +205,15 @@ class Broker:
                 await parts.logs.upkeep.keep_at_end()
                 await kept.close()
                 nursery.cancel_scope.cancel()
+
+    async def _go_live(self, metadata: MetadataParts, network: NetworkServer) -> None:
+        """Serve clients, and have them told of this broker."""
+        if metadata.published.image.live_brokers():
+            network.admit_clients()
+        if metadata.roles.is_broker and not metadata.calls.kept().is_live_once_registered:
+            await metadata.go_live()  # it may lead, and clients come, once it is unfenced
+            await create_start_topics(self.options, metadata)
+        network.admit_clients()  # not sooner where there was no broker to tell them of
 
     async def _founded(self, config: BrokerConfig) -> tuple[BrokerConfig, bool]:
         """Return the configuration with the cluster's id, once that is founded, and whether its voters are fixed."""

@@ -303,16 +303,19 @@ class ClusterMember:
         self._changed = trio.Event()
 
     async def go_live(self) -> None:
-        """Have the controller unfence this broker, which serves. Cancelled: it may be so, or not."""
+        """Have the controller unfence this broker, and the metadata here say so. Cancelled: it may be so, or not.
+
+        Not only the first of it: clients that this broker then serves would not be told of it, perhaps of no broker.
+        """
         lifecycle = self._lifecycle
         assert lifecycle is not None, "a broker registers first"
         lifecycle.ready()
         self._hurry.set()
-        while lifecycle.is_fenced:
+        while lifecycle.is_fenced or self._config.node_id not in self.source.image.live_brokers():
             with trio.move_on_after(_TELL_EVERY_S) as patience:
                 await self._changed.wait()
             if patience.cancelled_caught:
-                log.warning("the controller has not unfenced this broker yet")
+                log.warning("the controller has not unfenced this broker yet, as far as the metadata here says")
 
     async def leave(self) -> None:
         """Have the leaders of this broker move to others, as far as they can, within `LEAVE_S_MAX`."""

@@ -12,6 +12,7 @@
 | `producer_snapshot`, `producer_steps`, `unkept_snapshots`, `recovery` | producers are kept, and read with the log |
 | `timestamp_lookup` | which record a time stands for |
 | `replicas`, `topic_replicas` | all replicas, and those of one topic: look-ups, failures |
+| `start_report` | Pure core: what was there when the broker started |
 | `changed_replicas` | Pure core: those that regular work has to look at |
 | `replica_lifecycle`, `replica_opener`, `failed_logs` | opens, configures, tries again, closes |
 | `topic_opener`, `topic_plan` | large topics are opened in pieces; what a configuration means for replicas |

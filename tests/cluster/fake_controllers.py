@@ -265,7 +265,9 @@ class Controllers:
     async def start(self) -> None:
         """Have all controllers live, with a little metadata."""
         self.quorum.append(FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID))
-        self.quorum.append(BrokerRecord(broker_id=9, broker_epoch=BROKER_EPOCH, incarnation_id=UUID(int=9)))
+        self.quorum.append(
+            BrokerRecord(broker_id=9, broker_epoch=BROKER_EPOCH, incarnation_id=UUID(int=9), is_fenced=False)
+        )
         for controller in self.controllers.values():
             await controller.live(self.nursery)
 
@@ -298,13 +300,17 @@ class Joined(Controllers):
             self.config, self.machine, self.nodes, followed.observer, CLUSTER_ID, follow=followed.run
         )
 
-    async def register(self) -> None:
+    async def join(self) -> None:
         """Have it be a member that lives."""
+        await self.register()
+        await self.member.go_live()
+
+    async def register(self) -> None:
+        """Have it be known."""
         registration = Registration(
             broker_id=9, incarnation_id=UUID(int=9), listeners=[BrokerEndpoint("PLAINTEXT", "broker-9", 9092)]
         )
         await self.member.register(registration)
-        await self.member.go_live()
 
 
 def config_of(settings: Mapping[str, str]) -> BrokerConfig:

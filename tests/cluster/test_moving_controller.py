@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -30,7 +31,7 @@ async def started_by(joined: Joined) -> int:
 def test_a_broker_registers_with_whoever_leads(tmp_path: Path) -> None:
     async def main(joined: Joined) -> tuple[int, int, list[tuple[int, int]]]:
         joined.quorum.elect(3)
-        await joined.register()
+        await joined.join()
         return joined.nodes.leader_id, joined.nodes.leader_epoch, sorted(set(joined.quorum.answered))
 
     leader_id, epoch, answered = beside_controllers(main, tmp_path)
@@ -41,7 +42,7 @@ def test_a_broker_registers_with_whoever_leads(tmp_path: Path) -> None:
 
 def test_another_controller_is_told_at_once_that_the_broker_lives(tmp_path: Path) -> None:
     async def main(joined: Joined) -> int:
-        await joined.register()
+        await joined.join()
         joined.quorum.elect(2)
         return await joined.until(lambda: joined.quorum.done_by(2, HEARTBEAT) > 0)
 
@@ -50,7 +51,7 @@ def test_another_controller_is_told_at_once_that_the_broker_lives(tmp_path: Path
 
 def test_what_is_asked_while_nobody_leads_is_answered_by_whoever_does_then(tmp_path: Path) -> None:
     async def main(joined: Joined) -> tuple[int, int]:
-        await joined.register()
+        await joined.join()
         joined.controllers[1].host.kill_process()
         joined.quorum.elect(-1)
         given: list[int] = []
@@ -74,7 +75,7 @@ def test_what_is_asked_while_nobody_leads_is_answered_by_whoever_does_then(tmp_p
 
 def test_a_controller_that_is_not_active_yet_is_waited_for(tmp_path: Path) -> None:
     async def main(joined: Joined) -> tuple[int, int]:
-        await joined.register()
+        await joined.join()
         joined.quorum.elect(2, is_active=False)
         given: list[int] = []
 
@@ -97,7 +98,7 @@ def test_a_controller_that_is_not_active_yet_is_waited_for(tmp_path: Path) -> No
 
 def test_the_metadata_is_followed_on_from_the_next_leader(tmp_path: Path) -> None:
     async def main(joined: Joined) -> list[int]:
-        await joined.register()
+        await joined.join()
         took = []
         for leader_id in (2, 3, 1):
             joined.controllers[joined.quorum.leader_id].host.kill_process()
@@ -113,7 +114,7 @@ def test_the_metadata_is_followed_on_from_the_next_leader(tmp_path: Path) -> Non
 
 def test_a_follower_that_knows_of_no_new_leader_yet_is_asked_again_later(tmp_path: Path) -> None:
     async def main(joined: Joined) -> int:
-        await joined.register()
+        await joined.join()
         joined.controllers[1].host.kill_process()
         joined.quorum.elect(3)
         joined.quorum.unaware = {2: (1, 1)}
@@ -124,7 +125,7 @@ def test_a_follower_that_knows_of_no_new_leader_yet_is_asked_again_later(tmp_pat
 
 def test_a_controller_that_vanishes_is_left_when_its_answer_is_due(tmp_path: Path) -> None:
     async def main(joined: Joined) -> tuple[int, int]:
-        await joined.register()
+        await joined.join()
         joined.controllers[1].host.lose_power(PowerLoss.LOST)
         joined.quorum.elect(2)
         elapsed_ms = await joined.until(lambda: joined.nodes.leader_id == 2)
@@ -138,7 +139,7 @@ def test_a_controller_that_vanishes_is_left_when_its_answer_is_due(tmp_path: Pat
 
 def test_a_leader_that_was_not_reached_for_a_while_is_told_again_that_the_broker_lives(tmp_path: Path) -> None:
     async def main(joined: Joined) -> int:
-        await joined.register()
+        await joined.join()
         joined.quorum.silent.add(1)
         await trio.sleep(30)
         joined.quorum.silent.clear()
@@ -150,7 +151,7 @@ def test_a_leader_that_was_not_reached_for_a_while_is_told_again_that_the_broker
 
 def test_requests_to_a_leader_that_hangs_are_asked_of_the_next_as_soon_as_that_is_known(tmp_path: Path) -> None:
     async def main(joined: Joined) -> tuple[int, int]:
-        await joined.register()
+        await joined.join()
         joined.quorum.silent = {1}
         given: list[int] = []
 
@@ -173,7 +174,7 @@ def test_requests_to_a_leader_that_hangs_are_asked_of_the_next_as_soon_as_that_i
 
 def test_a_request_that_no_controller_answers_ends_when_its_time_is_over(tmp_path: Path) -> None:
     async def main(joined: Joined) -> tuple[ErrorCode, int]:
-        await joined.register()
+        await joined.join()
         joined.quorum.elect(-1)
         began_ms = joined.elapsed_ms()
         with pytest.raises(KafkaError) as refusal:
@@ -203,23 +204,29 @@ def test_any_controller_says_which_cluster_it_is_and_none_is_named_with_all_addr
     assert "no controller answered at controller-1:9093, controller-2:9093, controller-3:9093 within 3000 ms" in refusal
 
 
-def test_a_broker_goes_on_when_the_metadata_here_says_that_it_is_registered_and_not_before(tmp_path: Path) -> None:
-    async def main(joined: Joined) -> tuple[bool, bool]:
+def test_a_broker_goes_on_when_the_metadata_here_says_that_it_is_registered_and_unfenced(tmp_path: Path) -> None:
+    async def main(joined: Joined) -> list[str]:
         joined.quorum.batches.pop()
         joined.quorum.append(ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="a"))
-        registered = trio.Event()
+        known = partial(BrokerRecord, broker_id=9, broker_epoch=BROKER_EPOCH, incarnation_id=UUID(int=9))
+        seen: list[str] = []
 
-        async def register() -> None:
+        async def go_live() -> None:
             await joined.register()
-            registered.set()
+            seen.append("registered")
+            await joined.member.go_live()
+            seen.append("live")
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(register)
+            nursery.start_soon(go_live)
             await joined.until(lambda: joined.member.source.image.offset == BROKER_EPOCH)
             await trio.sleep(1)
-            before = registered.is_set()
-            joined.quorum.append(BrokerRecord(broker_id=9, broker_epoch=BROKER_EPOCH, incarnation_id=UUID(int=9)))
-            await registered.wait()
-        return before, registered.is_set()
+            seen.append("registration is written")
+            joined.quorum.append(known())
+            await trio.sleep(1)
+            seen.append("unfencing is written")
+            joined.quorum.append(known(is_fenced=False))
+        return seen
 
-    assert beside_controllers(main, tmp_path) == (False, True), "what it was before may be led by it, and is lost"
+    expected = ["registration is written", "registered", "unfencing is written", "live"]
+    assert beside_controllers(main, tmp_path) == expected, "by what was so before it may lead with records that it lost"

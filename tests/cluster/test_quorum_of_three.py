@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+import pytest
 import trio
 
 from odradek.client import NewTopic
 from odradek.client.admin_values import QuorumDescription, QuorumReplica
 from odradek.kernel.metadata.image import ControllerImage
 from odradek.kernel.peers.connection import open_connection
+from odradek.kernel.peers.errors import ClientError
+from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 from odradek.kernel.wire.messages.api_55_describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
-from odradek.lab.simulator.cluster import PORT, Cluster
+from odradek.lab.simulator.cluster import PORT, BrokerHost, Cluster
 from odradek.lab.simulator.running import run_in_world
 from odradek.lab.simulator.seeds import Seeds
 from odradek.lab.simulator.world import SECOND, World
@@ -36,6 +40,25 @@ def in_quorum_of_three(main: Callable[[Cluster], Awaitable[T]], settings: Mappin
             for broker in cluster.brokers.values():
                 if broker.broker is not None:
                     broker.crash()
+            nursery.cancel_scope.cancel()
+        return result
+
+    return run_in_world(world, root, limit_ns=LIMIT_S * SECOND)
+
+
+def while_three_begin(main: Callable[[Cluster], Awaitable[T]], seed: int) -> T:
+    """Run a task beside three voters that begin with empty directories, and return what it returns."""
+    world = World(Seeds(seed))
+
+    async def root() -> T:
+        async with trio.open_nursery() as nursery:
+            cluster = Cluster(world, nursery)
+            cluster.add_brokers(3, {}, voters=3)
+            for broker in cluster.brokers.values():
+                broker.start()
+            result = await main(cluster)
+            for broker in cluster.brokers.values():
+                broker.crash()
             nursery.cancel_scope.cancel()
         return result
 
@@ -135,3 +158,44 @@ def test_who_asks_in_an_older_version_is_told_what_that_can_say() -> None:
         return told
 
     assert in_quorum_of_three(main) == [(0, [1, 2, 3], 0), (0, [1, 2, 3], 0), (0, [1, 2, 3], 3)] * 3
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_broker_that_says_it_is_ready_tells_clients_of_itself(seed: int) -> None:
+    async def main(cluster: Cluster) -> list[bool]:
+        known = []
+
+        async def see(broker_id: int, broker: BrokerHost) -> None:
+            await broker.wait_serving()
+            known.append(broker_id in image_of(broker).live_brokers())
+
+        async with trio.open_nursery() as nursery:
+            for broker_id, broker in cluster.brokers.items():
+                nursery.start_soon(see, broker_id, broker)
+        return known
+
+    assert while_three_begin(main, seed) == [True] * 3
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_nobody_who_comes_while_a_cluster_begins_is_told_that_it_has_no_brokers(seed: int) -> None:
+    """librdkafka asks again a minute after such an answer."""
+
+    async def main(cluster: Cluster) -> list[int]:
+        network, told = cluster.client_machine("asker").network, []
+
+        async def ask(broker_id: int) -> None:
+            while True:
+                with suppress(ClientError):
+                    async with open_connection(f"broker-{broker_id}", PORT, CONNECTION, network=network) as connection:
+                        answer = await connection.request(MetadataRequest(topics=[]), timeout_ms=30_000)
+                    told.append(len(answer.brokers))
+                    return
+                await trio.sleep(0.001)
+
+        async with trio.open_nursery() as nursery:
+            for broker_id in cluster.brokers:
+                nursery.start_soon(ask, broker_id)
+        return told
+
+    assert min(while_three_begin(main, seed)) > 0

@@ -9,7 +9,7 @@ from ..classes import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..partitions.replica import Replica
+    from .replica import Replica
 
 
 @frozen
