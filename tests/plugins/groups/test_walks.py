@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 HOUR_MS = 3_600_000
 GROUPS = 4 * SLICE_STEPS
 PER_GROUP = 3
+VERY_MANY = 100_000
 NAMESAKE = uuid.UUID(int=77)
 
 
-def filled(topic: str = "t") -> DrivenGroups:
+def filled(topic: str = "t", *, groups: int = GROUPS, per_group: int = PER_GROUP) -> DrivenGroups:
     """Many groups of no members, each with some offsets."""
     driven = DrivenGroups({"offsets.retention.minutes": 60, "offsets.retention.check.interval.ms": HOUR_MS})
-    for number in range(GROUPS):
-        driven.commit({topic: dict.fromkeys(range(PER_GROUP), 5)}, group=f"g{number}")
+    for number in range(groups):
+        driven.commit({topic: dict.fromkeys(range(per_group), 5)}, group=f"g{number}")
     return driven
 
 
@@ -88,6 +89,17 @@ def test_offsets_expire_slice_by_slice() -> None:
     assert len(counts) >= GROUPS * (1 + PER_GROUP) // (SLICE_STEPS + PER_GROUP + 1)
     assert driven.shard.context.groups == {}
     assert driven.harness.armed == {EXPIRY_TIMER: HOUR_MS}  # and the next round is due
+
+
+def test_a_hundred_thousand_groups_come_and_go_no_more_at_once_than_a_few() -> None:
+    driven = filled(groups=VERY_MANY, per_group=1)
+    counts = tombstones_by_operation(driven)
+    driven.harness.advance(HOUR_MS)
+
+    assert max(counts) <= SLICE_STEPS + 1
+    assert sum(counts) == 2 * VERY_MANY
+    assert driven.shard.context.groups == {}
+    assert driven.shard.offsets.count == 0
 
 
 def test_a_group_that_commits_between_two_slices_stays() -> None:
