@@ -9,7 +9,7 @@
 | `scale` | what each of 500 and 5,000 partitions costs: create, produce, stop, start clean and after a kill; idle |
 | | `python -m benchmarks.scale --beside` puts it beside Apache Kafka's, where the peers are |
 | `cluster` | three brokers: start, idle, time to the next record after a kill and in a drain; what two brokers take |
-| `stalls` | how long another client waits while a request for thousands of partitions is answered |
+| `stalls` | how long another client waits beside a request for thousands of partitions, or millions of records |
 | `long_operations` | how long a coordinator works in one go, as when a large group changes its protocol |
 | `simulation` | what a simulated broker costs: an idle hour, requests a second |
 | `wide_fetch` | a consumer of a thousand partitions, one of which gets a record |

@@ -3,9 +3,10 @@
     python -m benchmarks.stalls [--items 5000] [--rounds 3]
 
 The broker is `odradek serve` in a process of its own. One client asks ApiVersions again and again; beside it another
-sends one request for thousands of items. A row has the worst wait of the first client while the second one waited, the
-least of some rounds: what nobody else on the machine disturbed. The row `nothing` is what such a wait is where nobody
-asks for much: what is above it is the broker's.
+sends one request for thousands of items, or one of a few kilobytes that is millions of records to look at. A row has
+the worst wait of the first client while the second one waited, the least of some rounds: what nobody else on the
+machine disturbed. The row `nothing` is what such a wait is where nobody asks for much: what is above it is the
+broker's.
 
 | column | what |
 |---|---|
@@ -24,29 +25,44 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks.scale import Broker, ask
+from odradek.kernel.records.compression import CompressionType
+from odradek.kernel.records.record import encode_record
 from odradek.kernel.wire.headers import encode_request
 from odradek.kernel.wire.messages import api_44_incremental_alter_configs as alter
+from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.kernel.wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
-from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.kernel.wire.messages.api_20_delete_topics import DeleteTopicsRequest
 from odradek.kernel.wire.messages.api_32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.kernel.wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 from odradek.kernel.wire.messages.api_37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest
 from odradek.kernel.wire.messages.api_75_describe_topic_partitions import DescribeTopicPartitionsRequest
+from tests.records.bombs import NOW, batch_around, bomb, row_of_records
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from odradek.kernel.types import Buffer
     from odradek.kernel.wire.message import Message
 
 TIMEOUT_MS: Final = 120_000
 PAUSE_S: Final = 0.0002
 """Between two questions of the other client: it shall find stalls, and not be the load."""
+
+BOMB_RECORDS: Final = 4_700_000
+"""Of seven bytes each: just below the 32 MiB to which a batch may be unpacked."""
+HOSTILE: Final = {
+    "plain": {},
+    "keyed": {"cleanup.policy": "compact"},
+    "packed": {"compression.type": "gzip", "max.message.bytes": "104857600"},
+    "timed": {"max.message.bytes": "104857600"},
+}
+"""Topics, by what a Produce has to look at in each, with their settings."""
 
 
 class Ask(NamedTuple):
@@ -162,6 +178,57 @@ def asks(items: int) -> list[Ask]:
     ]
 
 
+def hostile_asks() -> list[Ask]:
+    """Return requests that are small and much work; the last one finds what the one before wrote."""
+    ahead = int(time.time() * 1000) + 10**10
+    topics = [
+        CreatableTopic(
+            name=name,
+            num_partitions=1,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+        )
+        for name, configs in HOSTILE.items()
+    ]
+    resources = [
+        DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
+        for name in (*HOSTILE, *(f"nobody-{number}" for number in range(16))) * 1000
+    ]
+    by_time = ListOffsetsPartition(partition_index=0, timestamp=NOW + 1)
+    return [
+        Ask("CreateTopics of a few", 5, lambda _: CreateTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS)),
+        Ask("Produce, millions of records out of time", 9, _produced("plain", bomb(BOMB_RECORDS, timestamp=ahead))),
+        Ask(
+            "the same, packed by gzip",
+            9,
+            _produced("plain", bomb(BOMB_RECORDS, codec=CompressionType.GZIP, timestamp=ahead)),
+        ),
+        Ask("Produce, more than may be unpacked", 9, _produced("plain", bomb(BOMB_RECORDS + 200_000))),
+        Ask("Produce, millions without keys", 9, _produced("keyed", bomb(BOMB_RECORDS))),
+        Ask("Produce, a million to be packed anew", 9, _produced("packed", bomb(1_000_000))),
+        Ask("DescribeConfigs, 20,000 with duplicates", 3, lambda _: DescribeConfigsRequest(resources=resources)),
+        Ask("Produce of a million records", 9, _produced("timed", row_with_a_late_one(1_000_000))),
+        Ask(
+            "ListOffsets by time in a million records",
+            5,
+            lambda _: ListOffsetsRequest(
+                replica_id=-1, topics=[ListOffsetsTopic(name="timed", partitions=[by_time])], isolation_level=0
+            ),
+        ),
+    ]
+
+
+def row_with_a_late_one(count: int) -> bytearray:
+    """Return a batch of so many records, the last of them a millisecond later: who looks for that looks at all."""
+    return batch_around(row_of_records(count - 1) + encode_record(1, count - 1, None, None), count)
+
+
+def _produced(topic: str, batch: Buffer) -> Callable[[int], ProduceRequest]:
+    """Return what makes a Produce of a batch."""
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
+    return lambda _: ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=data)
+
+
 def _altered(kind: int, name: str, key: str, number: int) -> alter.IncrementalAlterConfigsRequest:
     config = alter.AlterableConfig(name=key, config_operation=0, value=str(100_000_000 + number))
     resource = alter.AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
@@ -185,7 +252,7 @@ def measure(broker: Broker, items: int, rounds: int) -> list[tuple[str, list[tup
         return 0.5
 
     found = [("nothing", [wait_beside(broker, pause) for _ in range(rounds)])]
-    for asked in asks(items):
+    for asked in (*asks(items), *hostile_asks()):
         waits = []
         for number in range(rounds):
             frame = encode_request(asked.make(number), asked.version, number, "asks for much").join()

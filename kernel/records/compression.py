@@ -17,9 +17,12 @@ snappy-java's stream format.
 
 from __future__ import annotations
 
+import mmap
 import struct
+import sys
 import zlib
 from enum import IntEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import cramjam
@@ -38,6 +41,8 @@ DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
 _GUESSED_RATIO: Final = 4
 _SECOND_GUESS_RATIO: Final = 8
 _FIRST_GUESS_MIN: Final = 64 * 1024
+_CLEARED_BYTES_MAX: Final = 1024 * 1024
+"""Python clears memory as it makes it, and no other thread runs meanwhile: a larger buffer is mapped, not cleared."""
 _BUFFER_FULL: Final = "failed to write whole buffer"
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -46,7 +51,10 @@ _INT32: Final = struct.Struct(">i")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31
 """zlib's way of saying: a gzip header, and any window."""
+_GZIP_FIRST_SLICE_BYTES: Final = 64 * 1024
 _GZIP_SLICE_BYTES: Final = 1024
+"""Of what follows the first member: most members after it are tiny."""
+_GZIP_PART_BYTES: Final = 256 * 1024
 _LZ4_DEFAULT_LEVEL: Final = 9
 _LZ4_FAST: Final = 1
 _LZ4_FLAGS_AT: Final = 4
@@ -203,42 +211,48 @@ def _snappy_pieces(pieces: Iterable[Buffer], level: int | None) -> Iterator[byte
             yield _INT32.pack(len(block)) + block
 
 
-def _gzip_bounded(data: Buffer, limit: int) -> bytes:
-    """Decompress one member, or several one after the other; what follows and is no member is ignored, as Java does.
+def _gzip_bounded(data: Buffer, limit: int) -> Buffer:
+    """Decompress one member, or several one after the other; what follows and is no member is ignored, as Java does."""
+    parts = _gzip_parts(memoryview(data))
+    first = next(parts)
+    second = next(parts, None)
+    if second is None and len(first) <= limit:
+        return first
+    out = _room(limit)
+    end = 0
+    for part in chain((first, second or b""), parts):
+        if end + len(part) > limit:
+            raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
+        out[end : end + len(part)] = part
+        end += len(part)
+    return out[:end]
 
-    zlib hands back what follows a member as a copy, so the data is given to it in slices: of thousands of tiny members
+
+def _gzip_parts(view: memoryview) -> Iterator[bytes]:
+    """Yield what the members hold, in parts that zlib can join while no other thread runs; of usual batches it is one.
+
+    zlib hands back what it did not read as a copy, so the data is given to it in slices: of thousands of tiny members
     each would copy all the others otherwise.
     """
-    view = memoryview(data)
-    inflater = zlib.decompressobj(_GZIP_WINDOW)
-    out = _inflated(inflater, view, limit)
-    if not inflater.eof:
-        raise CorruptRecordsError("gzip member cut off")
-    position = len(view) - len(inflater.unused_data)
-    if not inflater.unused_data.startswith(_GZIP_MAGIC):
-        return out
-    parts = [out]
-    limit -= len(out)
-    while bytes(view[position : position + len(_GZIP_MAGIC)]) == _GZIP_MAGIC:
+    position = 0
+    slice_bytes = _GZIP_FIRST_SLICE_BYTES
+    while position == 0 or bytes(view[position : position + len(_GZIP_MAGIC)]) == _GZIP_MAGIC:
         inflater = zlib.decompressobj(_GZIP_WINDOW)
         while not inflater.eof:
             if position == len(view):
                 raise CorruptRecordsError("gzip member cut off")
-            piece = view[position : position + _GZIP_SLICE_BYTES]
-            parts.append(_inflated(inflater, piece, limit))
-            limit -= len(parts[-1])
-            position += len(piece) - len(inflater.unused_data)
-    return b"".join(parts)
+            piece = view[position : position + slice_bytes]
+            yield _inflated(inflater, piece)
+            position += len(piece) - len(inflater.unused_data) - len(inflater.unconsumed_tail)
+        slice_bytes = _GZIP_SLICE_BYTES
 
 
-def _inflated(inflater: Any, data: Buffer, limit: int) -> bytes:
+def _inflated(inflater: Any, data: Buffer) -> bytes:
     try:
-        out: bytes = inflater.decompress(data, limit + 1)
+        part: bytes = inflater.decompress(data, _GZIP_PART_BYTES)
     except zlib.error as exc:
         raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
-    if len(out) > limit:
-        raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
-    return out
+    return part
 
 
 def _lz4_pieces(pieces: Iterable[Buffer], level: int | None) -> Iterator[bytes]:
@@ -262,7 +276,7 @@ def _zstd_pieces(pieces: Iterable[Buffer], level: int | None) -> Iterator[bytes]
     yield bytes(compressor.finish())
 
 
-def _bounded(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[Buffer, int], Buffer]:
+def _bounded(decompress_into: Callable[[Buffer, memoryview], int]) -> Callable[[Buffer, int], Buffer]:
     """Make a bounded decompressor of one that fills a buffer of fixed size.
 
     The size is not known beforehand. A guess, or eight times as much, serves nearly all; what does not fit is begun
@@ -270,17 +284,16 @@ def _bounded(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[B
     more than the limit tells "just fits" from "too large".
     """
 
-    def fill(data: Buffer, size: int) -> bytearray | None:
+    def fill(data: Buffer, size: int) -> memoryview | None:
         """Return what is in `data`, None where it has more than `size` bytes; no copy is made of what is large."""
-        out = bytearray(size)
+        out = _room(size)
         try:
             written = decompress_into(data, out)
         except cramjam.DecompressionError as exc:
             if str(exc) != _BUFFER_FULL:
                 raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
             return None
-        del out[written:]
-        return out
+        return out[:written]
 
     def decompress_bounded(data: Buffer, limit: int) -> Buffer:
         guess = max(_GUESSED_RATIO * len(data), _FIRST_GUESS_MIN)
@@ -295,14 +308,38 @@ def _bounded(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[B
     return decompress_bounded
 
 
-def _snappy_bounded(data: Buffer, limit: int) -> bytes:
-    """Decompress either framing: raw unless the stream begins with xerial's magic, as snappy-java decides it."""
+def _room(size: int) -> memoryview:
+    """Return a buffer to decompress into; of a large one the system gives only the pages that are written to."""
+    if size <= _CLEARED_BYTES_MAX:
+        return memoryview(bytearray(size))
+    if sys.platform == "win32":
+        return memoryview(mmap.mmap(-1, size))
+    return memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+
+def _snappy_bounded(data: Buffer, limit: int) -> Buffer:
+    """Decompress either framing; the first bytes of each block tell its size, which the library holds it to."""
     view = memoryview(data)
+    try:
+        size = sum(map(cramjam.snappy.decompress_raw_len, _snappy_blocks(view)))
+        if size > limit:
+            raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
+        out = _room(size)
+        end = 0
+        for block in _snappy_blocks(view):
+            end += cramjam.snappy.decompress_raw_into(block, out[end:])
+    except cramjam.DecompressionError as exc:
+        raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
+    return out
+
+
+def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
+    """Yield raw blocks: one unless the stream begins with xerial's magic, as snappy-java decides it."""
     if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return _snappy_block(view, limit)
+        yield view
+        return
     if len(view) < len(_XERIAL_HEADER):
         raise CorruptRecordsError("snappy header cut off")
-    parts: list[bytes] = []
     position = len(_XERIAL_HEADER)
     while position < len(view):
         if len(view) - position < _INT32.size:
@@ -311,20 +348,8 @@ def _snappy_bounded(data: Buffer, limit: int) -> bytes:
         position += _INT32.size
         if not 0 <= length <= len(view) - position:
             raise CorruptRecordsError(f"snappy block of {length} bytes", position=position)
-        parts.append(_snappy_block(view[position : position + length], limit))
-        limit -= len(parts[-1])
+        yield view[position : position + length]
         position += length
-    return b"".join(parts)
-
-
-def _snappy_block(block: memoryview, limit: int) -> bytes:
-    """Decompress one raw block, whose first bytes tell its size, which the library holds it to."""
-    try:
-        if cramjam.snappy.decompress_raw_len(block) > limit:
-            raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
-        return bytes(cramjam.snappy.decompress_raw(block))
-    except cramjam.DecompressionError as exc:
-        raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
 
 
 CODECS: Final = (

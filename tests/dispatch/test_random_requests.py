@@ -18,8 +18,9 @@ from odradek.kernel.wire.headers import encode_request
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 from tests.wire.random_messages import random_message
 
+from .house import batch
 from .memory_client import MemoryClient
-from .test_bounded_requests import World, batch, until, work_in
+from .test_bounded_requests import World, until, work_in
 
 if TYPE_CHECKING:
     from pathlib import Path

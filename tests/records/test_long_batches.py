@@ -15,6 +15,7 @@ from odradek.kernel.records import compression, scan
 from odradek.kernel.records.batch import TimestampType, read_header
 from odradek.kernel.records.compression import (
     CODECS,
+    Codec,
     CompressedTooLargeError,
     CompressionType,
     compress_pieces,
@@ -180,8 +181,20 @@ def test_memory_is_bounded_by_what_may_be_unpacked(rules: ValidationRules) -> No
         with contextlib.suppress(InvalidBatchError):
             judge(batch, rules)
 
-    # The records once, or twice where zlib joins what it gave; errors and pieces are small against that.
-    assert peak_of(try_it) < 2 * rules.decompressed_bytes_max + 2 * MIB
+    # Errors and pieces; the records themselves are in memory that the system maps.
+    assert peak_of(try_it) < 3 * MIB
+
+
+@pytest.mark.parametrize("codec", CODECS[1:], ids=lambda codec: codec.name)
+def test_what_a_large_batch_is_unpacked_into_is_not_cleared_while_all_other_threads_wait(
+    codec: Codec,
+) -> None:
+    """32 MiB of Python's memory are 10 to 30 ms; what the system maps is none of that, nor seen by who counts it."""
+    packed = bomb(MANY, codec=codec.compression_type)[61:]
+    unpacked: list[Buffer] = []
+
+    assert peak_of(lambda: unpacked.append(codec.decompress(packed, 32 * MIB))) < 2 * MIB
+    assert unpacked[0] == RECORD * MANY
 
 
 def test_a_bomb_is_unpacked_at_most_once_more_than_the_guesses() -> None:
@@ -189,7 +202,7 @@ def test_a_bomb_is_unpacked_at_most_once_more_than_the_guesses() -> None:
     codec = CODECS[CompressionType.ZSTD]
     sizes: list[int] = []
 
-    def note(data: Buffer, out: bytearray) -> int:
+    def note(data: Buffer, out: memoryview) -> int:
         sizes.append(len(out))
         return original(data, out)
 
