@@ -90,7 +90,7 @@ class Broker:
         """Make a broker; nothing is opened yet.
 
         Args:
-            options: What the operator chose.
+            options: What the operator chose; with what the cluster says of it once that is known.
             machine: What it takes of the host; the real one when None.
             on_parts: Given the broker's parts before anything runs: where a test puts its faults in.
         """
@@ -154,7 +154,7 @@ class Broker:
         has_static_voters = False
         if parse_roles(config).is_among_several:
             config, has_static_voters = await self._founded(config)
-        options = attrs.evolve(self.options, config=config)
+        options = self.options = attrs.evolve(self.options, config=config)
         parts = self._parts = BrokerParts(options, self.machine, has_static_voters=has_static_voters)
         self._on_parts(parts)
         parts.tell_missing_roles()

@@ -13,7 +13,7 @@ from ..config.broker import Setting
 from ..config.definitions.odradek import TIERED, TIERED_OVER
 from ..config.keys import Scope
 from ..config.registry import Registry
-from ..config.settings import default_data_dir, listen_settings, read_settings
+from ..config.settings import default_data_dir, join_settings, listen_settings, read_settings
 from ..errors import ConfigError
 from ..plugin_system.manager import PluginManager, choose_plugins, installed_plugins
 from ..plugin_system.settings import check_plugin_settings
@@ -64,6 +64,7 @@ def read_broker_options(
     options: Sequence[str],
     listen: Sequence[str] = (),
     data_dir: Path | None = None,
+    join: str = "",
 ) -> BrokerOptions:
     """Read the configuration and load the plugins that it wants.
 
@@ -73,6 +74,7 @@ def read_broker_options(
         options: `key=value` texts.
         listen: `HOST:PORT` texts, beating every other setting of listeners.
         data_dir: Where records are kept, beating `log.dirs`.
+        join: Where a cluster is found that it is to join as a broker; empty for what the configuration says.
 
     Raises:
         ConfigError: A setting is wrong, or given twice.
@@ -85,6 +87,7 @@ def read_broker_options(
             what = "a comma separates directories, and would make two of this one"
             raise ConfigError(what, where=f"--data-dir {data_dir}", hint="choose a name without it")
         more["log.dirs"] = Setting(str(data_dir), f"--data-dir {data_dir}")
+    more |= join_settings(join, more, settings)
     for key in settings.options:
         if (setting := more.get("log.dirs" if key == "log.dir" else key)) is not None:
             raise ConfigError(f"{setting.where} says it already", where=f"--set {key}", hint="leave one of them out")

@@ -18,6 +18,7 @@
 | `interruption` | what keeps a node from following, as its operator is told of it, pure |
 | `followed_metadata` | these, and their channel, as a broker has them |
 | `metadata_source` | what a member asks of wherever its metadata comes from |
+| `introduction` | what a broker asks before it is one: which cluster there is, and an id that is free |
 | `joining` | from a configuration to a member |
 | `member` | all of it together: registered, followed, unfenced, heard of, and left again |
 | `peer_settings` | how other nodes are reached, from the configuration |

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ..config.broker import Setting
-from ..config.roles import parse_roles
+from ..config.meta_properties import META_PROPERTIES, decode_meta_properties
+from ..config.roles import BOOTSTRAP, NODE_ID, parse_roles, takes_id
+from ..errors import ConfigError, CorruptionError
+from ..machine.files import disk_error, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..config.broker import BrokerConfig
     from ..contracts.storage import StorageEngine
+    from ..machine.files import Files
     from ..machine.machine import Machine
     from .controller_nodes import ControllerNodes
     from .member import ClusterMember
+
+log = logging.getLogger(__name__)
 
 CLUSTER_ID: Final = "odradek.cluster.id"
 
@@ -24,20 +32,74 @@ CLUSTER_ID: Final = "odradek.cluster.id"
 async def joined_config(config: BrokerConfig, machine: Machine) -> BrokerConfig:
     """Return the configuration of a broker that follows a controller, with that cluster's id; any other as it is.
 
-    Its log directories are taken for this cluster, or refused as another one's.
+    Its log directories are taken for this cluster, or refused as another one's. A broker without an id has that which
+    its directories say, or takes one that is free.
 
     Raises:
         UnansweredError: The controller is not found.
+        ConfigError: It takes nobody in, or no such broker.
+        StorageError: It has no id, and a directory cannot be read, which may say it.
+        CorruptionError: What a directory says of that is damaged.
     """
     roles = parse_roles(config)
-    if roles.is_controller or roles.controller is None or config.get_text(CLUSTER_ID):
+    if roles.is_controller or roles.controller is None:
         return config
-    from .member import find_cluster_id  # a broker alone does not pay for it
+    if takes_id(config):
+        config = _with_kept_id(config, machine.files)
+    if config.get_text(CLUSTER_ID) and not takes_id(config):
+        return config
+    # a broker alone does not pay for it
+    from .introduction import find_cluster, take_broker_id
 
-    nodes = controller_nodes(config)
-    cluster_id = await find_cluster_id(config, machine, nodes)
-    found = Setting(cluster_id, f"the controller at {nodes}")
-    return attrs.evolve(config, static={**config.static, CLUSTER_ID: found})
+    nodes, wanted = controller_nodes(config), config.get_text(CLUSTER_ID)
+    found = await find_cluster(config, machine, nodes)
+    where = f"the controller at {nodes}"
+    if wanted and wanted != found.cluster_id:
+        what = f"the cluster at {nodes} is {found.cluster_id}, and not {wanted}"
+        raise ConfigError(what, where=config.where(CLUSTER_ID), hint="leave it out, or name that cluster's controllers")
+    config = _with_setting(config, CLUSTER_ID, found.cluster_id, where)
+    if found.controllers:
+        config = _with_setting(config, BOOTSTRAP, ",".join(map(str, found.controllers)), where)
+    if takes_id(config):
+        broker_id = await take_broker_id(config, machine, nodes, found.cluster_id)
+        log.info("this broker has taken the id %d", broker_id)
+        config = _with_id(config, broker_id, where)
+    parse_roles(config)  # the id fits to the others
+    return config
+
+
+def _with_setting(config: BrokerConfig, key: str, text: str, where: str) -> BrokerConfig:
+    return attrs.evolve(config, static={**config.static, key: Setting(text, where)})
+
+
+def _with_kept_id(config: BrokerConfig, files: Files) -> BrokerConfig:
+    """Return the configuration with the id that a log directory says, if one does.
+
+    A directory that cannot be read may say it: without another one that does it is not passed over, as this broker
+    would become another one beside the one that it was.
+    """
+    unread: tuple[OSError, Path] | None = None
+    for directory in config.log_dirs:
+        where = Path(directory) / META_PROPERTIES
+        try:
+            meta = decode_meta_properties(read_file(files, where))
+        except FileNotFoundError:
+            continue
+        except CorruptionError as error:
+            raise CorruptionError(f"{where}: {error}") from error
+        except OSError as error:
+            unread = error, where
+            continue
+        if meta.node_id >= 0:
+            return _with_id(config, meta.node_id, str(where))
+    if unread is not None:
+        failure, where = unread
+        raise disk_error(failure, "read", where) from failure
+    return config
+
+
+def _with_id(config: BrokerConfig, node_id: int, where: str) -> BrokerConfig:
+    return _with_setting(_with_setting(config, NODE_ID, str(node_id), where), "broker.id", str(node_id), where)
 
 
 def controller_nodes(config: BrokerConfig) -> ControllerNodes:

@@ -22,7 +22,6 @@ from ..errors import ConfigError, ErrorCode, KafkaError, UnansweredError, error_
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
 from ..peers.errors import ClientError
 from ..types import id_text
-from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
 from .controller_channel import ControllerChannel
 from .lifecycle import BrokerLifecycle, BrokerState
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CONTROLLERS: Final = 2
 FAILURE_TIMEOUT: Final = "log.dir.failure.timeout.ms"
 LEAVE_S_MAX: Final = 30
 """How long a broker waits for its leaders to move before it ends all the same."""
@@ -53,7 +51,7 @@ TAKEN_MS_MORE: Final = 2000
 """How much longer than a session a broker asks whose id is taken: one that died is forgotten by then."""
 _TELL_EVERY_S: Final = 5
 _RETRY_S: Final = 0.05
-_FINAL: Final = frozenset(
+FINAL_REFUSALS: Final = frozenset(
     {
         ErrorCode.INCONSISTENT_CLUSTER_ID,
         ErrorCode.INVALID_REGISTRATION,
@@ -245,7 +243,7 @@ class ClusterMember:
             if code is ErrorCode.NONE:
                 return answer.broker_epoch
             self._tell_refusal(code)
-            if code in _FINAL:
+            if code in FINAL_REFUSALS:
                 raise ConfigError(f"the controller refuses this broker: {code.name}: {code.text}")
             if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and self._clock.monotonic_ms() >= taken_until_ms:
                 where = self._config.where("node.id")
@@ -330,33 +328,3 @@ class ClusterMember:
                 await self._changed.wait()
         if lifecycle.state is not BrokerState.STOPPED:
             log.warning("the controller did not let this broker go in time; it ends all the same")
-
-
-async def find_cluster_id(config: BrokerConfig, machine: Machine, nodes: ControllerNodes) -> str:
-    """Ask any controller which cluster it has: a broker that begins has no other way to know.
-
-    Raises:
-        UnansweredError: None answers within `initial.broker.registration.timeout.ms`.
-    """
-    limit_ms = config.get_int("initial.broker.registration.timeout.ms")
-    channel = ControllerChannel("the cluster's id", config=config, machine=machine, nodes=nodes)
-    question, found = DescribeClusterRequest(endpoint_type=CONTROLLERS), ""
-    with trio.move_on_after(limit_ms / 1000):
-        async with trio.open_nursery() as nursery:
-            await nursery.start(channel.run)
-            while not found:
-                try:
-                    found = (await channel.request_of_any(question, timeout_ms=2000)).cluster_id
-                except (ClientError, KafkaError) as error:
-                    log.debug("the cluster's id: %s", error)
-                if not found:
-                    channel.leave(channel.asked)
-                    await channel.rest()
-            nursery.cancel_scope.cancel()
-    if not found:
-        raise UnansweredError(
-            f"no controller answered at {nodes} within {limit_ms} ms",
-            where=config.where("controller.quorum.voters") or config.where("controller.quorum.bootstrap.servers"),
-            hint="does the node run that has the role of controller?",
-        )
-    return found

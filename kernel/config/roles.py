@@ -8,7 +8,8 @@
 | `broker` | other nodes | a broker that follows whoever of them is the active controller |
 
 `controller.quorum.bootstrap.servers` stands for the voters where they are not set: it says where controllers are found,
-and the metadata who of them votes.
+and the metadata who of them votes. A broker that is no controller may leave out `node.id`: it takes a free one, as with
+Kafka until 3.9.
 
 *Source:* Kafka 4.3 `KafkaConfig.validateValues` (KIP-631, KIP-853).
 """
@@ -21,6 +22,7 @@ import attrs
 
 from ..classes import frozen
 from ..errors import ConfigError
+from .definitions.drawn_ids import GENERATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP: Final = "controller.quorum.bootstrap.servers"
 ROLES: Final = "process.roles"
+NODE_ID: Final = "node.id"
 NAMES: Final = "controller.listener.names"
 BROKER: Final = "broker"
 CONTROLLER: Final = "controller"
@@ -104,9 +107,15 @@ def parse_roles(config: BrokerConfig) -> Roles:
     if not parsed.controllers and not (is_broker and is_controller):
         what = f"{ROLES}={','.join(roles)} needs to know the controller"
         raise ConfigError(what, where=config.where(ROLES), hint=f"set {VOTERS}=ID@HOST:PORT")
-    if parsed.voters:
+    if parsed.voters and not takes_id(config):
         _check_voters(config, parsed)
     return parsed
+
+
+def takes_id(config: BrokerConfig) -> bool:
+    """Return whether a node has no id yet, and takes one that is free: a broker that is no controller."""
+    is_broker = config.get_list(ROLES) == (BROKER,)
+    return is_broker and not config.is_set(NODE_ID) and config.get_bool(GENERATES)
 
 
 def _check_voters(config: BrokerConfig, roles: Roles) -> None:

@@ -30,6 +30,10 @@ _PREFIX: Final = "ODRADEK_"
 _NOT_SETTINGS: Final = re.compile(r"ODRADEK_(PEERS(_CACHE)?|SERVICE_.*|PORT|PORT_.*)")
 """Variables that are no settings: of the test tools, and those that Kubernetes sets for a service named odradek."""
 
+PROTOCOLS: Final = "listener.security.protocol.map"
+JOINED_BY: Final = "CONTROLLER"
+"""The listener of the controllers, as nearly everybody names it, for who does not say how they call it."""
+
 
 @frozen
 class Settings:
@@ -208,9 +212,28 @@ def listen_settings(addresses: Sequence[str]) -> dict[str, Setting]:
     texts = {
         "listeners": ",".join(endpoints),
         "advertised.listeners": ",".join(endpoints),
-        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+        PROTOCOLS: ",".join(f"{name}:PLAINTEXT" for name in names),
     }
     return {name: Setting(text, where) for name, text in texts.items()} if endpoints else {}
+
+
+def join_settings(address: str, listen: Mapping[str, Setting], settings: Settings) -> dict[str, Setting]:
+    """Turn `--join HOST:PORT` into settings: a broker and no controller, which takes a free id if it has none.
+
+    Args:
+        address: Where the cluster is found, several with commas; empty for a broker that joins none.
+        listen: What `--listen` is turned into: that says nothing of how controllers are reached.
+        settings: What the others say, perhaps how controllers call their listener.
+    """
+    if not address:
+        return {}
+    where, names = f"--join {address}", "controller.listener.names"
+    found = {"process.roles": Setting("broker", where), "controller.quorum.bootstrap.servers": Setting(address, where)}
+    if PROTOCOLS in listen:
+        found[PROTOCOLS] = listen[PROTOCOLS]._replace(text=f"{listen[PROTOCOLS].text},{JOINED_BY}:PLAINTEXT")
+    if not {names, _variable(names)} & {*settings.file.broker, *settings.environment, *settings.options}:
+        found[names] = Setting(JOINED_BY, where)
+    return found
 
 
 def default_data_dir(environment: Mapping[str, str], home: Path) -> Path:

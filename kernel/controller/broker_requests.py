@@ -8,6 +8,9 @@ A heartbeat moves a broker from state to state; each state is what the metadata 
 
 Directories of it that failed are told by each heartbeat, and taken note of once (KIP-858).
 
+A registration without listeners takes an id, and nothing else: of brokers that ask for one id together the first whose
+record is written has it, and the others are told that it is taken (`cluster/introduction.py` asks).
+
 *Source:* KIP-631; Kafka's `ClusterControlManager.registerBroker`, `BrokerHeartbeatManager.calculateNextBrokerState`.
 """
 
@@ -18,13 +21,15 @@ from typing import TYPE_CHECKING
 
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
-from ..metadata.image import BrokerEndpoint
+from ..metadata.image import BrokerEndpoint, ResourceType
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ..wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from .brokers import Registration, change_broker, find_broker, register_broker
 from .directory_changes import directories_failed
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ..metadata.image import BrokerImage, MetadataImage
     from .broker_sessions import BrokerSessions
     from .rules import ControllerRules, Steps
@@ -44,8 +49,8 @@ def broker_registration(
 
     Raises:
         KafkaError: INCONSISTENT_CLUSTER_ID: it is another cluster's. DUPLICATE_BROKER_REGISTRATION: another process
-            with this id is alive; this node always is. INVALID_REGISTRATION: nobody could reach it, it asks for a
-            thing of the past, or its id is none.
+            with this id is alive; this node always is; or the id that it asks for is taken. INVALID_REGISTRATION: it
+            asks for a thing of the past, or its id is none.
     """
     if request.cluster_id != image.cluster_id:
         raise KafkaError(
@@ -55,9 +60,20 @@ def broker_registration(
     _check_registration(rules, request)
     known = image.brokers.get(request.broker_id)
     if known is not None and known.incarnation_id == request.incarnation_id:
-        rules.sessions.touch(known.broker_id, known.broker_epoch)
+        if request.listeners:
+            rules.sessions.touch(known.broker_id, known.broker_epoch)
         return CoordinatorResult((), BrokerRegistrationResponse(broker_epoch=known.broker_epoch))
-    registration = Registration(
+    if not request.listeners:
+        yield from _check_is_free(image, request.broker_id)
+    result = yield from register_broker(image, rules, _registration(request))
+    rules.sessions.forget(request.broker_id)
+    if request.listeners:  # who has only taken an id is in nobody's way: whoever comes with it next is the broker
+        rules.sessions.touch(request.broker_id, result.response)
+    return CoordinatorResult(result.records, BrokerRegistrationResponse(broker_epoch=result.response))
+
+
+def _registration(request: BrokerRegistrationRequest) -> Registration:
+    return Registration(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         listeners=[
@@ -68,17 +84,28 @@ def broker_registration(
         features={item.name: (item.min_supported_version, item.max_supported_version) for item in request.features},
         previous_broker_epoch=request.previous_broker_epoch,
     )
-    result = yield from register_broker(image, rules, registration)
-    rules.sessions.forget(request.broker_id)
-    rules.sessions.touch(request.broker_id, result.response)
-    return CoordinatorResult(result.records, BrokerRegistrationResponse(broker_epoch=result.response))
+
+
+def _check_is_free(image: MetadataImage, broker_id: int) -> Generator[None, None, None]:
+    """See that nothing is left of a node that had an id: it would become the newcomer's.
+
+    Raises:
+        KafkaError: DUPLICATE_BROKER_REGISTRATION: a node has it, or replicas are assigned to it, or it is configured.
+    """
+    is_taken = broker_id in image.brokers or broker_id in image.controllers
+    is_taken = is_taken or bool(image.config(ResourceType.BROKER, str(broker_id)))
+    for topic in () if is_taken else image.topics_by_name.values():
+        is_taken = is_taken or any(broker_id in state.replicas for state in topic.partitions)
+        yield
+    if is_taken:
+        raise KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"broker id {broker_id} is taken")
 
 
 def _check_registration(rules: ControllerRules, request: BrokerRegistrationRequest) -> None:
     if request.broker_id < 0:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"{request.broker_id} is no id of a broker")
-    if request.is_migrating_zk_broker or not request.listeners:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a broker registers with listeners, and with KRaft alone")
+    if request.is_migrating_zk_broker:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a broker registers with KRaft alone")
     if rules.is_own(request.broker_id):
         # This node registers without a request: by one it could only be another process.
         raise KafkaError(

@@ -47,7 +47,7 @@ class Registration:
     Attributes:
         broker_id: Its `node.id`.
         incarnation_id: Made anew by every process.
-        listeners: With advertised addresses.
+        listeners: With advertised addresses; none of who takes an id before it knows them.
         log_dirs: Ids of its working log directories.
         rack: `broker.rack`, None when not set.
         is_fenced: False for a broker that is ready at once: the one that is its own controller.
@@ -159,8 +159,11 @@ def _may_have_lost(image: MetadataImage, known: BrokerImage | None, registration
 def _may_live(known: BrokerImage, rules: ControllerRules, new: Registration) -> bool:
     """Return whether the process of a registration may still be there; one that is not fenced may, until it is over.
 
-    It is not where its connection has ended and another process listens where it did.
+    It is not where its connection has ended and another process listens where it did, or where an id was taken and
+    nobody has come with it yet.
     """
+    if not known.listeners:
+        return False
     sessions = rules.sessions
     if sessions.is_gone(known.broker_id, known.broker_epoch) and {*new.listeners} == {*known.listeners.values()}:
         return False

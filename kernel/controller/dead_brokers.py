@@ -74,7 +74,7 @@ class DeadBrokers:
         for pause_s in PAUSES_S:
             await trio.sleep(pause_s)
             broker = self._metadata.image.brokers.get(suspect.broker_id)
-            if broker is None or not self._sessions.is_gone(*suspect):
+            if broker is None or not broker.listeners or not self._sessions.is_gone(*suspect):
                 return
             is_dead = await self._refuses(broker)
             if is_dead is None:

@@ -9,7 +9,7 @@ two brokers do not share all their partitions.
 is on broker (i + j) mod n.
 
 With both a fenced broker never leads a new partition, and gets a replica only when there are too few live ones (in its
-rack, with `striped`); one in controlled shutdown gets none.
+rack, with `striped`); one in controlled shutdown gets none, and an id that was taken and where nobody listens neither.
 
 *Source:* the effect of KRaft's `StripedReplicaPlacer`; `ClusterControlManager.usableBrokers`.
 """
@@ -77,7 +77,8 @@ def place_replicas(
         KafkaError: INVALID_REPLICATION_FACTOR: there are too few brokers, or no live one.
     """
     usable = sorted(
-        (broker for broker in brokers if not broker.in_controlled_shutdown), key=lambda broker: broker.broker_id
+        (broker for broker in brokers if broker.listeners and not broker.in_controlled_shutdown),
+        key=lambda broker: broker.broker_id,
     )
     _check(replication_factor, len(usable), sum(broker.is_live for broker in usable))
     request = PlacementRequest(usable, first_partition, partitions_count, replication_factor, random_source)

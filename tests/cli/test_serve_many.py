@@ -12,8 +12,12 @@ import pytest
 from odradek.cli import EXIT_DONE, EXIT_FAILED, report
 from odradek.cli.options import EXIT_USAGE
 from odradek.cli.serve_many import FOUNDING, METADATA_LOG, may_found
+from odradek.kernel.broker import read_broker_options
+from odradek.kernel.config.roles import parse_roles, takes_id
 from odradek.kernel.controller import founding_checkpoint
 from odradek.kernel.errors import ConfigError, UnansweredError
+
+from .conftest import Odradek
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -142,3 +146,34 @@ def test_what_a_file_says_alike_of_brokers_that_need_it_apart_is_refused(key: st
 
     assert done.returncode == EXIT_USAGE
     assert f"{file}, line 1: {key} would be the same for all brokers" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--join", ""], "argument --join: expected HOST:PORT, not ''"),
+        (["--join", "one:9092,two"], "argument --join: expected HOST:PORT, not 'two'"),
+        (["--join", "one:9092", "--brokers", "3"], "--join one:9092: --brokers founds a cluster"),
+        (["--join", "one:9092", "--set", "process.roles=controller"], "--join one:9092 says it already"),
+    ],
+)
+def test_a_join_that_cannot_be_is_refused(command: Odradek, arguments: list[str], what: str) -> None:
+    done = command.run("serve", *arguments)
+
+    assert done.status == EXIT_USAGE
+    assert what in done.err
+
+
+@pytest.mark.parametrize("listen", [[], ["127.0.0.1:9192"]])
+def test_who_joins_is_a_broker_without_an_id_whatever_the_file_says_of_controllers(
+    listen: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("process.roles=broker,controller\ncontroller.listener.names=INNER\nnum.partitions=7\n")
+    config = read_broker_options(
+        config=file, environment={}, options=[], listen=listen, join="one:9092,two:9092"
+    ).config
+
+    assert takes_id(config)
+    assert [str(each) for each in parse_roles(config).controllers] == ["one:9092", "two:9092"]
+    assert (config.get_list("controller.listener.names"), config.get_int("num.partitions")) == (("INNER",), 7)

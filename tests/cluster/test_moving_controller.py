@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from odradek.kernel.cluster.controller_nodes import ControllerNodes
-from odradek.kernel.cluster.member import find_cluster_id
+from odradek.kernel.cluster.introduction import find_cluster
 from odradek.kernel.errors import ErrorCode, KafkaError, UnansweredError
 from odradek.kernel.metadata.records import BrokerRecord, ConfigRecord
 from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
@@ -192,10 +192,10 @@ def test_any_controller_says_which_cluster_it_is_and_none_is_named_with_all_addr
         for node_id in (1, 2):
             joined.controllers[node_id].host.kill_process()
         nodes = ControllerNodes([address_of(each) for each in IDS])
-        found = await find_cluster_id(joined.config, joined.machine, nodes)
+        found = (await find_cluster(joined.config, joined.machine, nodes)).cluster_id
         joined.controllers[3].host.kill_process()
         with pytest.raises(UnansweredError) as refusal:
-            await find_cluster_id(joined.config, joined.machine, nodes)
+            await find_cluster(joined.config, joined.machine, nodes)
         return found, str(refusal.value)
 
     found, refusal = beside_controllers(main, tmp_path, settings={"initial.broker.registration.timeout.ms": "3000"})

@@ -134,3 +134,25 @@ def is_alive(pid: int) -> bool:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
+
+
+def test_a_broker_joins_by_the_address_of_another_and_keeps_its_id_over_a_restart(tmp_path: Path) -> None:
+    with Served(tmp_path / "three") as brokers:
+        found = [joined(brokers.addresses[1], tmp_path / "later", brokers) for _ in range(2)]
+        status, err = brokers.terminate()
+
+    assert found == [[1, 2, 3, 1001]] * 2
+    assert status == 0, err
+
+
+def joined(address: str, data_dir: Path, brokers: Served) -> list[int]:
+    """Run a broker that joins, until it serves and the others know it; return who is there and not fenced."""
+    command = ["serve", "--join", address, "--listen", "127.0.0.1:0", "--data-dir", str(data_dir)]
+    process = subprocess.Popen([sys.executable, "-m", "odradek", *command], stdout=subprocess.PIPE, bufsize=0)
+    assert process.stdout is not None
+    with process:
+        assert is_readable(process.stdout, PATIENCE_S), "it did not get ready in time"
+        found = [broker["id"] for broker in brokers.describe()["brokers"] if not broker["fenced"]]
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0
+    return found

@@ -24,6 +24,8 @@ ACTS_OF_BROKER = {
     "advertised.listeners": ("kernel/broker/broker.py", "listener.advertised(port, host_name)"),
     "auto.create.topics.enable": ("kernel/dispatch/handlers/api_03_metadata.py", "self._may_create_topics()"),
     "broker.id": ("kernel/config/settings.py", 'static["node.id"] = broker'),
+    "broker.id.generation.enable": ("kernel/config/roles.py", "config.get_bool(GENERATES)"),
+    "reserved.broker.max.id": ("kernel/cluster/introduction.py", "config.get_int(RESERVED_MAX) + 1"),
     "broker.rack": ("kernel/controller/placement.py", ".rack"),
     "broker.heartbeat.interval.ms": ("kernel/cluster/member.py", 'get_int("broker.heartbeat.interval.ms")'),
     "log.dir.failure.timeout.ms": ("kernel/cluster/member.py", "get_int(FAILURE_TIMEOUT)"),

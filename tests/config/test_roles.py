@@ -8,7 +8,7 @@ from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.checks import check_together
 from odradek.kernel.config.listeners import inter_broker_listener, parse_controller_listeners, parse_listeners
 from odradek.kernel.config.registry import builtin_registry
-from odradek.kernel.config.roles import metadata_election, parse_roles
+from odradek.kernel.config.roles import metadata_election, parse_roles, takes_id
 from odradek.kernel.errors import ConfigError
 
 CLIENTS = "PLAINTEXT://127.0.0.1:9092"
@@ -46,6 +46,16 @@ def test_another_broker_knows_where_the_controller_is() -> None:
 
     assert str(parse_roles(broker).controller) == "127.0.0.1:9093"
     assert not parse_roles(broker).serves_controller
+
+
+def test_a_broker_that_is_no_controller_may_have_no_id_and_takes_one_that_is_free() -> None:
+    broker = {"process_roles": "broker", "listeners": CLIENTS, **OF_CONTROLLER}
+    check_together(config(**broker))
+
+    assert takes_id(config(**broker))
+    assert not takes_id(config(**broker, node_id="2"))
+    assert not takes_id(config(**broker, broker_id_generation_enable="false"))
+    assert not takes_id(config(listeners=BOTH, **OF_CONTROLLER))
 
 
 def test_a_node_may_be_a_controller_and_no_broker() -> None:
@@ -99,7 +109,11 @@ def test_voters_vote_for_who_leads_the_metadata_log_unless_somebody_says_otherwi
     ("keys", "what"),
     [
         ({"process_roles": "broker"}, "process.roles=broker needs to know the controller"),
-        ({"process_roles": "broker", **OF_CONTROLLER}, "node.id 1 is the voter"),
+        ({"process_roles": "broker", "node_id": "1", **OF_CONTROLLER}, "node.id 1 is the voter"),
+        (
+            {"process_roles": "broker", "broker_id_generation_enable": "false", **OF_CONTROLLER},
+            "node.id 1 is the voter",
+        ),
         ({"node_id": "2", **OF_CONTROLLER}, "node.id 2 is not the voter"),
         ({"node_id": "3", "controller_quorum_voters": "1@a:1,2@b:2"}, "node.id 3 is none of the voters"),
         (

@@ -19,6 +19,7 @@ from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest
 from odradek.kernel.wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
 from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from odradek.kernel.wire.messages.api_64_unregister_broker import UnregisterBrokerRequest
 
 from .controller_requests import create_topics, topic
 from .metadata_helpers import CLUSTER_ID, DrivenController, make_rules
@@ -94,11 +95,39 @@ def test_the_same_process_asked_again_has_the_same_epoch() -> None:
     assert len(cluster.records) == count
 
 
-def test_another_cluster_and_a_broker_that_nobody_reaches_are_refused() -> None:
-    cluster = Cluster()
+def test_a_broker_of_another_cluster_is_refused() -> None:
+    assert Cluster().refused(2, cluster_id="other") is ErrorCode.INCONSISTENT_CLUSTER_ID
 
-    assert cluster.refused(2, cluster_id="other") is ErrorCode.INCONSISTENT_CLUSTER_ID
-    assert cluster.refused(2, listeners=[]) is ErrorCode.INVALID_REGISTRATION
+
+def test_of_brokers_that_ask_for_an_id_the_first_has_it_and_is_told_so_again() -> None:
+    cluster = Cluster()
+    first = NEW_ID()
+    epoch = cluster.ask_to_join(2, listeners=[], incarnation_id=first)
+    cluster.now_ms += 10 * TIMEOUT_MS
+
+    assert cluster.refused(2, listeners=[]) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert cluster.ask_to_join(2, listeners=[], incarnation_id=first) == epoch
+    assert (cluster.image.brokers[2].is_fenced, dict(cluster.image.brokers[2].listeners)) == (True, {})
+
+
+def test_who_has_taken_an_id_registers_with_it_at_once() -> None:
+    cluster = Cluster()
+    taken = cluster.ask_to_join(2, listeners=[])
+    epoch = cluster.join(2)
+
+    assert epoch > taken
+    assert list(cluster.image.brokers[2].listeners) == ["PLAINTEXT"]
+
+
+def test_an_id_of_which_something_is_left_is_not_free() -> None:
+    cluster = Cluster()
+    cluster.join(2)
+    cluster.apply(cluster.controller.decide(create_topics(topic("t", -1, -1, {0: [1, 2]}))))
+    cluster.apply(cluster.controller.decide(UnregisterBrokerRequest(broker_id=2)))
+
+    assert 2 not in cluster.image.brokers
+    assert [cluster.refused(each, listeners=[]) for each in (1, 2)] == [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 2
+    assert cluster.ask_to_join(3, listeners=[]) > 0
 
 
 def test_nobody_registers_with_the_id_of_the_controllers_own_node_or_with_none() -> None:

@@ -15,13 +15,15 @@ from hypothesis import given
 from odradek.kernel.controller.placement import PLACEMENTS, place_replicas
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.turnstile import run_at_once
-from odradek.kernel.metadata.image import BrokerImage
+from odradek.kernel.metadata.image import BrokerEndpoint, BrokerImage
 from odradek.kernel.types import ZERO_ID
+
+LISTENERS = {"PLAINTEXT": BrokerEndpoint("PLAINTEXT", "broker", 9092, 0)}
 
 
 def brokers(racks: list[str | None], fenced: frozenset[int] = frozenset()) -> list[BrokerImage]:
     return [
-        BrokerImage(number, 0, ZERO_ID, {}, rack, (), number in fenced, in_controlled_shutdown=False)
+        BrokerImage(number, 0, ZERO_ID, LISTENERS, rack, (), number in fenced, in_controlled_shutdown=False)
         for number, rack in enumerate(racks)
     ]
 
@@ -71,6 +73,19 @@ def test_a_fenced_broker_gets_a_replica_only_when_too_few_live(strategy: str) ->
 
     assert all(1 not in replicas for replicas in placed(3))
     assert all(1 in replicas[1:] for replicas in placed(4))
+
+
+@pytest.mark.parametrize("strategy", PLACEMENTS)
+def test_an_id_that_was_taken_and_where_nobody_listens_gets_no_replica(strategy: str) -> None:
+    racks = brokers([None] * 3, frozenset({1}))
+    racks[1] = attrs.evolve(racks[1], listeners={})
+
+    placed = run_at_once(place_replicas(strategy, racks, 0, 12, 2, random.Random(1)))
+    with pytest.raises(KafkaError) as refusal:
+        run_at_once(place_replicas(strategy, racks, 0, 1, 3, random.Random(1)))
+
+    assert all(1 not in replicas for replicas in placed)
+    assert refusal.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 @pytest.mark.parametrize("strategy", PLACEMENTS)

@@ -12,6 +12,7 @@ from . import (
     cleaner,
     client_metrics,
     consumer_groups,
+    drawn_ids,
     dynamic_only,
     groups,
     kraft,
@@ -56,8 +57,8 @@ KAFKA_KEYS: Final[tuple[ConfigKey, ...]] = (
 )
 """What Apache Kafka 4.3 lists."""
 
-UNLISTED_KEYS: Final[tuple[ConfigKey, ...]] = (*dynamic_only.KEYS, *security.AUTHORIZER_KEYS)
-"""What Apache Kafka 4.3 knows and lists only where it is set."""
+UNLISTED_KEYS: Final[tuple[ConfigKey, ...]] = (*dynamic_only.KEYS, *security.AUTHORIZER_KEYS, *drawn_ids.KEYS)
+"""What Apache Kafka 4.3 knows and lists only where it is set, or knew until 3.9 and works here."""
 
 OWN_KEYS: Final[tuple[ConfigKey, ...]] = (*odradek.BROKER_KEYS, *odradek.TOPIC_KEYS)
 """What only this broker knows."""

@@ -17,6 +17,8 @@ import trio
 from odradek import __version__
 from odradek.cli.logs.lines import ROOT, configure_logging
 from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.config.listeners import MAX_PORT
+from odradek.kernel.errors import ConfigError
 from odradek.kernel.network.sleeper import take_over_sleep
 
 from .options import CommandParser, directory, document, positive
@@ -53,6 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--brokers N runs a cluster of N, each a process. With --listen HOST:9092 and 3 brokers clients find them on "
         "9092, 9093 and 9094; 9095 to 9097 are the controllers' of the first three. With port 0 all ports are free. "
         "Their data lies in DIR/1, DIR/2, DIR/3. A broker that dies is started again, after a pause that grows.\n\n"
+        "--join HOST:PORT runs one more broker of a cluster that there is: any broker or controller of that says where "
+        "the others are; of several, with commas between, some may be away. Without node.id it takes a free id, above "
+        "reserved.broker.max.id, and keeps it in its directories.\n\n"
         "Once it serves it prints `ready HOST:PORT` on standard output, a line for each listener; everything else "
         "goes to standard error. Settings are Kafka's: --set beats the environment (ODRADEK_NUM_PARTITIONS=4), which "
         "beats the file, which beats the defaults. `odradek config describe` explains them all.",
@@ -60,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("serve", "clients find it on 127.0.0.1:9092"),
             ("serve --listen 127.0.0.1:0 --data-dir ./data", "on a free port, which `ready` names"),
             ("serve --brokers 3", "a cluster of three, on 127.0.0.1:9092, 9093 and 9094"),
+            ("serve --join one.example.net:9092 --listen two.example.net:9092", "one more broker of that cluster"),
             ("serve --config server.properties", "with Kafka's own file as it is"),
             ("serve --set num.partitions=4 --set odradek.http.listener=127.0.0.1:8080", "with settings, and /metrics"),
         ],
@@ -78,6 +84,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers", type=positive, default=1, metavar="N", help="how many brokers, as one cluster (default 1)"
     )
+    parser.add_argument(
+        "--join", type=addresses, metavar="HOST:PORT", help="a broker or controller of the cluster to join"
+    )
     parser.add_argument("--data-dir", type=directory, metavar="DIR", help="where records are kept")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="options", help="one setting of the broker"
@@ -86,6 +95,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="log lines for people (text), or JSON objects"
     )
+
+
+def addresses(text: str) -> str:
+    """Read `HOST:PORT`, or several with commas, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: One is none; also where there is none at all, as a script's variable may be empty.
+    """
+    for address in text.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host.strip("[]") or not port.isascii() or not port.isdigit() or int(port) > MAX_PORT:
+            raise argparse.ArgumentTypeError(f"expected HOST:PORT, not {address!r}")
+    return text
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -100,6 +122,9 @@ def run(arguments: argparse.Namespace) -> int:
         options = _options(arguments, arguments.options, arguments.listen, arguments.data_dir)
         trio.run(_serve, Broker(options), say)
         return 0
+    if arguments.join:
+        hint = "start each broker that joins by an `odradek serve` of its own"
+        raise ConfigError("--brokers founds a cluster", where=f"--join {arguments.join}", hint=hint)
     from .serve_many import run_many  # one broker does not pay for it
 
     def serve_one(options: BrokerOptions, watched: int, note_ready: Callable[[], None]) -> int:
@@ -116,7 +141,12 @@ def _options(
     arguments: argparse.Namespace, options: Sequence[str], listen: Sequence[str], data_dir: Path | None
 ) -> BrokerOptions:
     return read_broker_options(
-        config=arguments.config, environment=os.environ, options=options, listen=listen, data_dir=data_dir
+        config=arguments.config,
+        environment=os.environ,
+        options=options,
+        listen=listen,
+        data_dir=data_dir,
+        join=arguments.join or "",
     )
 
 
