@@ -19,6 +19,7 @@
 * A leader that begins again resigns: what it appended in its epoch may be lost, and must not be written anew in it.
 * A follower whom the leader's machine refuses connections does not wait for its fetch time-out. Others find out by
   themselves; who has no answer of a leader in this epoch gives pre-votes, and one after the other stands.
+* A voter that begins, and knows of no leader, does not wait for one: it asks for pre-votes soon, one after the other.
 * Who is no voter, not yet or not any more, observes: it follows, and never stands. It gives its vote all the same, for
   the log in which it would read that it is a voter may lag.
 
@@ -44,7 +45,7 @@ from .ballots import Ballots, State
 from .effects import Effects
 from .leadership import Leadership
 from .standing import NOBODY, Standing, decode_standing
-from .timing import FOUNDED_STEP_MS, Timeouts, Timer
+from .timing import BEGUN_STEP_MS, Timeouts, Timer
 from .voters import NOBODY as NO_VOTERS
 from .voters import ReplicaKey, Voters
 
@@ -132,9 +133,9 @@ class Replica:
         else:
             self._enter_waiting()
         self._wait()
-        if self.may_stand and self.voters.are_founders and standing.epoch == last.end_offset == 0:
+        if self.is_voter and self.state in WAITING_STATES:
             place = next(place for place, key in enumerate(self.voters.keys) if key.means(self.me))
-            self.waiting.start((place + 1) * FOUNDED_STEP_MS)  # nobody can lead yet, so nobody is waited for
+            self.waiting.start((place + 1) * BEGUN_STEP_MS)
         self._stand_alone()
 
     def change_voters(self, voters: Voters) -> None:

@@ -15,8 +15,8 @@ BACKOFF_KEY: Final = "controller.quorum.election.backoff.max.ms"
 REFUSED_STEP_MS: Final = 50
 """By so much those who see their leader's machine refuse connections stand one after the other: votes do not split."""
 
-FOUNDED_STEP_MS: Final = 100
-"""By so much voters that have just founded their cluster stand one after the other."""
+BEGUN_STEP_MS: Final = 100
+"""By so much voters that begin, and know of no leader, ask for pre-votes one after the other; its followers refuse."""
 
 
 class Timer:

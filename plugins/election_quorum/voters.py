@@ -61,11 +61,6 @@ class Voters:
         return cls(_keys_of(record), record, offset, () if former is None else _keys_of(former))
 
     @property
-    def are_founders(self) -> bool:
-        """Whether the founding of the cluster names them, and its log no others."""
-        return self.record is not None and self.offset < 0
-
-    @property
     def majority(self) -> int:
         """How many of them are more than half."""
         return len(self.keys) // 2 + 1
