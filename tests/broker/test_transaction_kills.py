@@ -132,15 +132,17 @@ STEPS = ("init", "send", "send_offset", "end_unanswered", "end")
 class Lives:
     """A broker that lives on after each kill."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, *options: str) -> None:
         self._data_dir = data_dir
+        self._options = options
         self._stack = contextlib.ExitStack()
         self.broker: BrokerProcess
         self.client: Client
         self.begin()
 
     def begin(self) -> None:
-        self.broker = self._stack.enter_context(broker_process(self._data_dir, "num.partitions=1"))
+        broker = broker_process(self._data_dir, "num.partitions=1", *self._options)
+        self.broker = self._stack.enter_context(broker)
         self.client = self._stack.enter_context(Client(self.broker.address))
 
     def kill(self) -> None:
