@@ -16,6 +16,7 @@ log is `controller/local_log.py`.
 | `log_epochs` | Shell: where epochs end in a log that begins behind a snapshot; who went another way |
 | `committed_images` | Shell: the image of what is committed, whoever leads; snapshots of it |
 | `terms` | Shell: the controller, in those terms in which this node leads |
+| `kraft_version` | Shell: the log comes to name the voters, whom the configuration named |
 | `following` | Shell: the fetches of a controller that does not lead |
 | `known_controllers` | Shell: who votes and who leads, by this controller's log, told its node's channels |
 | `voter_channels` | Shell: the election's messages to other voters |

@@ -89,15 +89,16 @@ def open_quorum_log(
     records = list(_control_records(log, snapshot.end_offset))
     history = _history(records, beside)
     state = QuorumState(log.directory, machine.files)
-    own_id = ZERO_ID if history.newest is None and beside.static_voters else directory_id
     context = ElectionContext(
         partition=log.partition,
         broker_id=config.node_id,
-        directory_id=own_id,
+        directory_id=directory_id,
         log_end_offset=log.log_end_offset,
         high_watermark=max(snapshot.end_offset, log.log_start_offset),
         log_end=lambda: epochs.end,
-        hard_state=_kept(state, log, (config.node_id, own_id), [*_in_snapshot(beside), *(each for _, each in records)]),
+        hard_state=_kept(
+            state, log, (config.node_id, directory_id), [*_in_snapshot(beside), *(each for _, each in records)]
+        ),
         config=live_config,
         settings=TopicConfig.resolve(config).extra,
         random=machine.random,
@@ -110,10 +111,11 @@ def open_quorum_log(
         election=_new_election(factory, state, context),
         state=state,
         node_id=config.node_id,
-        directory_id=own_id,
+        directory_id=directory_id,
+        fixed=_by_ids(beside.static_voters),
         machine=machine,
     )
-    opened.step(history.event() or _by_ids(beside.static_voters))
+    opened.tell_voters()
     return opened
 
 

@@ -58,7 +58,7 @@ class QuorumLog(PartitionRecords):
 
     Attributes:
         node_id: This controller.
-        directory_id: Of the directory in which the log lies, `ZERO_ID` where voters are known by their ids alone.
+        directory_id: Of the directory in which the log lies.
         role: As carried out.
         leader_id: Who leads, -1 when unknown.
         leader_epoch: The epoch that goes with it, -1 before the first.
@@ -79,16 +79,20 @@ class QuorumLog(PartitionRecords):
         state: QuorumState,
         node_id: int,
         directory_id: uuid.UUID,
+        fixed: ElectionInput,
         machine: Machine,
     ) -> None:
-        """Take an open log, all of which is durable, and its election, which was told nothing yet."""
+        """Take an open log, all of which is durable, and its election, which was told nothing yet.
+
+        `fixed` tells it who votes where the log does not.
+        """
         super().__init__(log)
         self.node_id, self.directory_id = node_id, directory_id
         self.role, self.leader_id, self.leader_epoch = Role.FOLLOWER, -1, -1
         self.high_watermark = election.high_watermark
         self.epoch_start: int | None = None
         self.epochs = epochs
-        self._election, self._voters = election, voters
+        self._election, self._voters, self._fixed = election, voters, fixed
         self.times = QuorumTimes()
         self._clock = machine.clock
         self._worker = Workers(machine.threads, 1)
@@ -210,10 +214,8 @@ class QuorumLog(PartitionRecords):
         self._tell_change()
 
     def tell_voters(self) -> None:
-        """Tell the election who votes, where log or snapshot name them."""
-        event = self._voters.event()
-        if event is not None:
-            self.step(event)
+        """Tell the election who votes, as log or snapshot name them, or else the configuration."""
+        self.step(self._voters.event() or self._fixed)
 
     def _count_flushed(self) -> None:
         """Tell the election, and whoever waits, how far the log is durable."""
@@ -381,9 +383,10 @@ class QuorumLog(PartitionRecords):
                 "majority of the controllers lost what they had acknowledged"
             )
         self._log.truncate_to(offset)
-        if self._voters.truncate_to(self.end_offset):
-            self.tell_voters()
+        has_changed = self._voters.truncate_to(self.end_offset)
         self._count_flushed()
+        if has_changed:
+            self.tell_voters()
 
     def begin_anew(self, identifier: SnapshotId, voters: KRaftVoters | None) -> None:
         """Give up the whole log and go on behind a snapshot of the leader, which is kept already. Durable on return.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..controller.snapshots import SnapshotId
     from ..records.control import KRaftVoters
     from ..types import Buffer
+    from ..wire.message import Message
 
 
 class ReplicaView(Protocol):
@@ -120,6 +121,15 @@ class CommittedLog(OffsetsView, StoredLog, Protocol):
 
 class LedLog(OffsetsView, ReplicatedLog, Protocol):
     """For who leads it."""
+
+    @property
+    def voters(self) -> KRaftVoters | None:
+        """The newest voters that the log names, None where the configuration says it."""
+        ...
+
+    async def ask(self, broker_id: int, request: Message) -> Message:
+        """Have the election answer a request of its protocol, or name the voters of the configuration."""
+        ...
 
     @property
     def epoch_start(self) -> int | None:

@@ -27,8 +27,10 @@ from ..controller.metadata_log import MetadataLog
 from ..controller.serving import ControllerServing
 from ..controller.snapshots import SnapshotSettings
 from ..errors import ErrorCode, KafkaError
+from ..metadata.features import KRAFT_VERSION
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
 from ..purgatory.histogram import Histogram
+from .kraft_version import raises_kraft_version, update_features
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
@@ -221,6 +223,8 @@ class ControllerTerms:
         active = self.active
         if active is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+        if raises_kraft_version(request, self._replica):
+            return await update_features(request, active, self._replica, self.image)
         return await active.ask(request, timeout_ms)
 
     def note_offset(self, broker_id: int, offset: int) -> None:
@@ -336,8 +340,9 @@ class ControllerTerms:
         """Write what a log begins with into one that is empty; what is new in this version waits for UpdateFeatures."""
         if metadata.image.format_version:
             return
+        named = {} if self._replica.voters is None else {KRAFT_VERSION: 1}
         try:
-            await metadata.format(self._features)
+            await metadata.format({**named, **self._features})
         except KafkaError as error:
             log.info("the metadata was not begun: %s", error)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from odradek.kernel.api import ErrorCode
+from odradek.kernel.api import ErrorCode, KRaftVersion
 
 from .timing import Timer
 from .voter_changes import (
+    KRAFT_VERSION_MAX,
     PendingChange,
     Refusal,
     Situation,
@@ -16,12 +17,14 @@ from .voter_changes import (
     answers_at_once,
     asked_replica,
     decide,
+    named_voters,
     wrong_epoch,
 )
 
 if TYPE_CHECKING:
-    from odradek.kernel.api import PeerMessage, VotersChanged
+    from odradek.kernel.api import KRaftVoters, PeerMessage, VotersChanged
 
+    from .leadership import Leadership
     from .replica import Replica
 
 NOT_LEADING: Final = Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller does not lead the quorum")
@@ -48,21 +51,40 @@ class Changing:
         if wrong is not None or replica.leadership is None:
             self._answer(asked, wrong or NOT_LEADING)
             return
-        decided = decide(
-            request,
-            Situation(
-                voters=replica.voters,
-                has_committed=replica.high_watermark > replica.leadership.epoch_start,
-                is_changing=self._pending is not None or replica.voters.offset >= replica.high_watermark,
-                has_caught_up=replica.leadership.has_caught_up(asked_replica(request), now_ms),
-            ),
+        has_caught_up = replica.leadership.has_caught_up(asked_replica(request), now_ms)
+        self._begin(asked, decide(request, self._situation(replica.leadership, has_caught_up=has_caught_up)))
+
+    def name_voters(self, asked: PeerMessage) -> None:
+        """Begin to name the voters that the configuration names (`kraft.version` 1), or refuse it.
+
+        What is asked is the record, without directories.
+        """
+        leadership, known = self._replica.leadership, cast("KRaftVoters", asked.message)
+        if leadership is None:
+            self._answer(asked, NOT_LEADING)
+            return
+        decided = named_voters(known, leadership.directories(), self._situation(leadership, has_caught_up=True))
+        if decided is None:
+            self._answer(asked, None)
+        else:
+            self._begin(asked, decided, KRaftVersion(version=0, k_raft_version=KRAFT_VERSION_MAX))
+
+    def _situation(self, leadership: Leadership, *, has_caught_up: bool) -> Situation:
+        replica = self._replica
+        return Situation(
+            voters=replica.voters,
+            has_committed=replica.high_watermark > leadership.epoch_start,
+            is_changing=self._pending is not None or replica.voters.offset >= replica.high_watermark,
+            has_caught_up=has_caught_up,
         )
+
+    def _begin(self, asked: PeerMessage, decided: KRaftVoters | Refusal, *before: KRaftVersion) -> None:
         if isinstance(decided, Refusal):
             self._answer(asked, decided)
             return
         self._pending = PendingChange(asked, decided)
-        self._timer.start(getattr(request, "timeout_ms", replica.timeouts.fetch_ms))
-        replica.effects.append((decided,))
+        self._timer.start(getattr(asked.message, "timeout_ms", self._replica.timeouts.fetch_ms))
+        self._replica.effects.append((*before, decided))
 
     def appended(self, event: VotersChanged) -> None:
         """Take note that the log names these voters now."""

@@ -11,10 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.kernel.api import ZERO_ID
+
+from .voters import ReplicaKey
+
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Iterator
 
-    from .voters import ReplicaKey, Voters
+    from .voters import Voters
 
 UNKNOWN: Final = -1
 OBSERVER_MS_MAX: Final = 300_000
@@ -27,12 +32,13 @@ CAUGHT_UP_MS_MAX: Final = 3_600_000
 class Progress:
     """How far a replica has come. Owned by the leadership."""
 
-    __slots__ = ("caught_up_ms", "end", "fetched_ms", "has_fetched", "leader_end", "log_start")
+    __slots__ = ("caught_up_ms", "directory_id", "end", "fetched_ms", "has_fetched", "leader_end", "log_start")
 
     def __init__(self) -> None:
         """Know nothing."""
         self.end = self.log_start = self.leader_end = self.fetched_ms = self.caught_up_ms = UNKNOWN
         self.has_fetched = False
+        self.directory_id = ZERO_ID
 
     def fetched(self, end: int, log_start: int, leader_end: int, now_ms: int) -> None:
         """Take note of a fetch; one from where the log ended at the fetch before had caught up then. Hot."""
@@ -69,6 +75,10 @@ class Leadership:
         """Take note of other voters; what is known of a replica stays known."""
         known = {**self.observers, **self.followers}
         self._majority, self._is_voter = voters.majority, voters.has(self._me)
+        for key, progress in tuple(known.items()):  # whom the log names now by the directory that he fetches into
+            named = ReplicaKey(key.broker_id, progress.directory_id)
+            if key.directory_id == ZERO_ID and voters.has(named):
+                known[named] = known.pop(key)
         self.followers = {key: known.pop(key, Progress()) for key in voters.others(self._me)}
         self.observers = {key: progress for key, progress in known.items() if progress.fetched_ms != UNKNOWN}
 
@@ -77,6 +87,7 @@ class Leadership:
         for key, follower in self.followers.items():
             if key.means(replica):
                 follower.fetched(end, log_start, leader_end, now_ms)
+                follower.directory_id = replica.directory_id
                 return True
         if replica in self.observers or len(self.observers) < OBSERVERS_MAX:
             self.observers.setdefault(replica, Progress()).fetched(end, log_start, leader_end, now_ms)
@@ -108,6 +119,11 @@ class Leadership:
     def successors(self) -> tuple[ReplicaKey, ...]:
         """Return the other voters, whoever has most first."""
         return tuple(sorted(self.followers, key=lambda key: (-self.followers[key].end, key)))
+
+    def directories(self) -> dict[int, uuid.UUID]:
+        """Return in which directory each of the voters keeps the log, as their fetches say, and this leader."""
+        found = {key.broker_id: known.directory_id for key, known in self.followers.items()}
+        return {**found, self._me.broker_id: self._me.directory_id}
 
     def silent(self, now_ms: int, for_ms: int) -> Iterator[ReplicaKey]:
         """Iterate over the voters who have not fetched for so long, or never."""

@@ -19,6 +19,7 @@ from odradek.kernel.api import (
     ElectionInput,
     ErrorCode,
     FetchEnded,
+    KRaftVoters,
     LeadershipGivenUp,
     MetadataChanged,
     PeerMessage,
@@ -85,6 +86,7 @@ class QuorumElection:
             AddRaftVoterRequest: self._on_change_request,
             RemoveRaftVoterRequest: self._on_change_request,
             UpdateRaftVoterRequest: self._on_change_request,
+            KRaftVoters: self._changing.name_voters,
         }
 
     @property
@@ -216,8 +218,8 @@ class QuorumElection:
             replica.effects.commit(replica.high_watermark)
 
     def _take_replicas(self, event: MetadataChanged) -> None:
-        """Where the log names no voters, the replicas have a vote."""
-        if self._replica.voters.record is None:
+        """Where the log names no voters, the replicas have a vote; also where it does not any more, as it was cut."""
+        if self._replica.voters.record is None or self._replica.voters.offset >= self._replica.own_end:
             voters = Voters.of_replicas(event.state.replicas)
             if voters != self._replica.voters or not self._replica.has_begun:
                 self._replica.change_voters(voters)
@@ -356,7 +358,11 @@ class QuorumElection:
             self._answer(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
             fields: dict[str, Any] = messages.described(
-                replica.leadership, replica.me, replica.own_end, self._now_ms, is_voter=replica.is_voter
+                replica.leadership,
+                replica.me if replica.voters.record is not None else ReplicaKey(replica.me.broker_id),
+                replica.own_end,
+                self._now_ms,
+                is_voter=replica.is_voter,
             )
             self._answer(asked, high_watermark=replica.high_watermark, **fields)
 

@@ -10,7 +10,11 @@ one has to wait until it is committed; and the first, until the leader has commi
 | UpdateRaftVoter | it has none, or another directory's; |
 | each | `kraft.version` is 0; a change is under way; nothing of this epoch is committed |
 
-*Source:* AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler of Kafka 4.3: order of the checks, error codes.
+`kraft.version` becomes 1 by a change, too: the leader names the voters that the configuration named, each with what is
+known of it and with the directory into which it fetches.
+
+*Source:* AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, LeaderState (`maybeAppendUpgradedKRaftVersion`) of
+Kafka 4.3: order of the checks, error codes.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from odradek.kernel.api import (
     VoterEndpoint,
     define,
 )
+from odradek.kernel.wire.messages.api_57_update_features import UpdateFeaturesResponse
 from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from odradek.kernel.wire.messages.api_82_update_raft_voter import (
@@ -38,11 +43,15 @@ from odradek.kernel.wire.messages.api_82_update_raft_voter import (
 from .voters import ReplicaKey, Voters, with_voter, without_voter
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
     from odradek.kernel.api import Message
 
     from .standing import Standing
 
 VoterChange: TypeAlias = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
+FEATURE: Final = "kraft.version"
 KRAFT_VERSION_MAX: Final = 1
 _VERBS: Final = {AddRaftVoterRequest: "Add", RemoveRaftVoterRequest: "Remove", UpdateRaftVoterRequest: "Update"}
 _GERUNDS: Final = {
@@ -116,9 +125,57 @@ def decide(request: VoterChange, situation: Situation) -> KRaftVoters | Refusal:
             return Refusal(ErrorCode.INVALID_REQUEST, f"{replica} is the only voter")
         return without_voter(voters.record, replica.broker_id)
     supported = request.kraft_version_feature
-    if not supported.min_supported_version <= KRAFT_VERSION_MAX <= supported.max_supported_version:
+    if not _supports(supported):
         return Refusal(ErrorCode.INVALID_REQUEST, f"{replica} does not know kraft.version {KRAFT_VERSION_MAX}")
     return with_voter(voters.record, _entry(request, supported))
+
+
+def named_voters(
+    known: KRaftVoters, directories: Mapping[int, UUID], situation: Situation
+) -> KRaftVoters | Refusal | None:
+    """Return the record that names the voters of the configuration; why it cannot be; None where the log names them.
+
+    Args:
+        known: What is known of controllers, voters or not: addresses, and which versions they support.
+        directories: By id of each voter, where it keeps the log; `ZERO_ID` for one that has not said it.
+        situation: What the leader decides by.
+    """
+    voters = situation.voters
+    if voters.record is not None:
+        return None
+    if situation.is_changing or not situation.has_committed:
+        return _not_raised(f"Invalid concurrent upgrade of {FEATURE} from version 0 to {KRAFT_VERSION_MAX}")
+    ids = [key.broker_id for key in voters.keys]
+    named = [each for each in known.voters if each.voter_id in ids]
+    found = [each.voter_id for each in named]
+    if sorted(found) != sorted(ids):
+        return _not_raised(
+            f"Unable to update {FEATURE} to {KRAFT_VERSION_MAX} due to missing voters {found} compared to {ids}"
+        )
+    if not all(_supports(each.k_raft_version_feature) for each in named):
+        what = "because not all of the voters support it"
+        return _not_raised(f"Invalid upgrade of {FEATURE} to {KRAFT_VERSION_MAX} {what}")
+    if any(directories.get(node_id, ZERO_ID) == ZERO_ID for node_id in ids):
+        keys = [ReplicaKey(node_id, directories.get(node_id, ZERO_ID)) for node_id in ids]
+        return _not_raised(f"Directory id must be known for all of the voters: {', '.join(map(str, keys))}")
+    named = [
+        KRaftVoter(
+            voter_id=each.voter_id,
+            voter_directory_id=directories[each.voter_id],
+            endpoints=each.endpoints,
+            k_raft_version_feature=each.k_raft_version_feature,
+        )
+        for each in named
+    ]
+    return KRaftVoters(version=known.version, voters=sorted(named, key=lambda each: each.voter_id))
+
+
+def _not_raised(why: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_UPDATE_VERSION, why)
+
+
+def _supports(versions: Any) -> bool:
+    return bool(versions.min_supported_version <= KRAFT_VERSION_MAX <= versions.max_supported_version)
 
 
 def _fixed(request: VoterChange, replica: ReplicaKey, voters: Voters) -> Refusal:
@@ -155,6 +212,8 @@ def _entry(request: AddRaftVoterRequest | UpdateRaftVoterRequest, supported: Any
 def answer_change(request: Message, standing: Standing, refusal: Refusal | None) -> Message:
     """Return the response to a change: that it is made, or why it is not."""
     error, message = refusal or (ErrorCode.NONE, None)
+    if isinstance(request, KRaftVoters):
+        return UpdateFeaturesResponse(error_code=error, error_message=message)
     if isinstance(request, AddRaftVoterRequest):
         return AddRaftVoterResponse(error_code=error, error_message=message)
     if isinstance(request, RemoveRaftVoterRequest):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
+    from odradek.kernel.wire.message import Message
+
 
 class FakeReplica:
     """What `QuorumLog` shows of itself, in memory; a directory is for snapshots alone.
@@ -36,7 +38,7 @@ class FakeReplica:
         self.epoch_start: int | None = None
         self.commits_at_once = True
         self.batches_here: list[bytes] = []
-        self.voters: list[tuple[int, KRaftVoters]] = []
+        self.named: list[tuple[int, KRaftVoters]] = []
         self._snapshot_end = 0
         self._changed = trio.Event()
 
@@ -53,8 +55,16 @@ class FakeReplica:
     def leads(self, leader_epoch: int) -> bool:
         return self.role is Role.LEADER and self.leader_epoch == leader_epoch
 
+    @property
+    def voters(self) -> KRaftVoters | None:
+        return self.voters_at(self.end_offset)
+
+    async def ask(self, broker_id: int, request: Message) -> Message:
+        """Answer as the election that names voters."""
+        raise AssertionError(f"nobody asks this election: {broker_id}, {request}")
+
     def voters_at(self, offset: int) -> KRaftVoters | None:
-        return next((record for at, record in reversed(self.voters) if at <= offset), None)
+        return next((record for at, record in reversed(self.named) if at <= offset), None)
 
     async def wait_changed(self) -> None:
         await self._changed.wait()
@@ -90,7 +100,7 @@ class FakeReplica:
     def append_control(self, *records: KRaftControlRecord) -> None:
         """Append what the quorum says of itself."""
         offset, epoch = self.end_offset, self.leader_epoch
-        self.voters += [(offset + n, each) for n, each in enumerate(records) if isinstance(each, KRaftVoters)]
+        self.named += [(offset + n, each) for n, each in enumerate(records) if isinstance(each, KRaftVoters)]
         batch = build_control_batch(records, timestamp=0, base_offset=offset, partition_leader_epoch=epoch)
         self.batches_here.append(bytes(batch))
         self.tell_change()
@@ -156,5 +166,5 @@ class FakeReplica:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.batches_here = []
         self.start_offset = self.high_watermark = self._snapshot_end = identifier.end_offset
-        self.voters = [] if voters is None else [(identifier.end_offset - 1, voters)]
+        self.named = [] if voters is None else [(identifier.end_offset - 1, voters)]
         self.tell_change()

@@ -136,7 +136,7 @@ def replicate(source: Node, *others: Node) -> None:
     """Have others hold what a leader's log holds, committed as far as it is there."""
     for other in others:
         replica = other.replica
-        replica.batches_here, replica.voters = [*source.replica.batches_here], [*source.replica.voters]
+        replica.batches_here, replica.named = [*source.replica.batches_here], [*source.replica.named]
         if replica.role is not Role.LEADER:
             replica.lose(1, source.replica.leader_epoch)
         replica.high_watermark = source.replica.high_watermark

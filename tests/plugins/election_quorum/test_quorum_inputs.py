@@ -8,11 +8,13 @@ import attrs
 import pytest
 
 from odradek.kernel.api import (
+    ZERO_ID,
     Election,
     ErrorCode,
     FetchEnded,
     IsrChange,
     IsrChangeEnded,
+    KRaftVersion,
     KRaftVersionRange,
     KRaftVoter,
     KRaftVoters,
@@ -31,6 +33,7 @@ from odradek.kernel.wire.messages.api_52_vote import VoteRequest
 from odradek.kernel.wire.messages.api_55_describe_quorum import DescribeQuorumRequest
 from odradek.kernel.wire.messages.api_55_describe_quorum import PartitionData as DescribePartition
 from odradek.kernel.wire.messages.api_55_describe_quorum import TopicData as DescribeTopic
+from odradek.kernel.wire.messages.api_57_update_features import UpdateFeaturesResponse
 from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest
 from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest
 from odradek.kernel.wire.messages.api_82_update_raft_voter import (
@@ -313,6 +316,100 @@ def test_the_last_voter_is_not_removed_and_static_voters_are_fixed() -> None:
 
     assert error_of(leader(voters(1)), request) is ErrorCode.INVALID_REQUEST
     assert error_of(static, request) is ErrorCode.UNSUPPORTED_VERSION
+
+
+def fixed(*lives: int) -> Election:
+    """Return the leader of three voters that the configuration names, whose log ends at 4, committed.
+
+    Args:
+        lives: Of brokers 2 and 3, by which their directories are known; 0 for one that does not say it.
+    """
+    election = KIT.new_election(directory_id=directory(1))
+    election.step(MetadataChanged(THREE, 1))
+    KIT.win(election, THREE)
+    KIT.drain(election)
+    election.local_append(4)
+    for broker_id, life in zip((2, 3), lives, strict=True):
+        election.follower_fetch(broker_id, -1, 4, 0, 0, directory(life) if life else ZERO_ID)
+    assert (election.role, election.high_watermark) == (Role.LEADER, 4)
+    return election
+
+
+def without_directories(*broker_ids: int, version_max: int = 1) -> KRaftVoters:
+    """What is known of controllers before the log names any."""
+    record = voters(*broker_ids)
+    for each in record.voters:
+        each.voter_directory_id = ZERO_ID
+        each.k_raft_version_feature.max_supported_version = version_max
+    return record
+
+
+def test_the_voters_of_the_configuration_are_named_with_the_directories_of_their_fetches() -> None:
+    election = fixed(2, 9)
+    election.step(PeerMessage(-1, without_directories(1, 2, 3, 4), correlation_id=8))
+    (ready,) = KIT.drain(election)
+    version, record = ready.append
+    assert isinstance(record, KRaftVoters)
+    election.step(VotersChanged(record, 5))
+    election.local_append(6)
+    (concurrent,) = answers(election, without_directories(1, 2, 3))
+    before = election.high_watermark
+    for broker_id, life in ((2, 2), (3, 9)):
+        election.follower_fetch(broker_id, -1, 6, 0, 0, directory(life))
+    sent = [message.message for each in KIT.drain(election) for message in each.messages]
+
+    assert version == KRaftVersion(k_raft_version=1)
+    assert [(each.voter_id, each.voter_directory_id) for each in record.voters] == [
+        (1, directory(1)),
+        (2, directory(2)),
+        (3, directory(9)),
+    ]
+    assert concurrent.error_code == 0, "the log names them by now"
+    assert (before, election.high_watermark) == (4, 6)
+    assert sent == [UpdateFeaturesResponse(error_message=None)]
+    assert error_of(election, update(life=7)) is ErrorCode.VOTER_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("lives", "known", "message"),
+    [
+        (
+            (2, 3),
+            without_directories(1, 3),
+            "Unable to update kraft.version to 1 due to missing voters [1, 3] compared to [1, 2, 3]",
+        ),
+        (
+            (2, 3),
+            without_directories(1, 2, 3, version_max=0),
+            "Invalid upgrade of kraft.version to 1 because not all of the voters support it",
+        ),
+        ((2, 0), without_directories(1, 2, 3), "Directory id must be known for all of the voters: "),
+    ],
+    ids=["one is not registered", "one is too old", "a directory is not known"],
+)
+def test_voters_of_whom_not_all_is_known_are_not_named(
+    lives: tuple[int, int], known: KRaftVoters, message: str
+) -> None:
+    election = fixed(*lives)
+    (response,) = answers(election, known)
+
+    assert error_code(response.error_code) is ErrorCode.INVALID_UPDATE_VERSION
+    assert response.error_message.startswith(message)
+    assert election.ready() is None
+
+
+def test_voters_whose_naming_was_cut_off_are_those_of_the_configuration_again() -> None:
+    election = KIT.new_election(directory_id=directory(2), broker_id=2)
+    election.step(MetadataChanged(THREE, 1))
+    election.local_append(5)
+    election.step(VotersChanged(voters(1, 2), 4))
+    named = tuple(election.isr)
+    election.step(MetadataChanged(THREE, 1))
+    while_it_is_there = tuple(election.isr)
+    election.local_append(4)
+    election.step(MetadataChanged(THREE, 1))
+
+    assert (named, while_it_is_there, tuple(election.isr)) == ((1, 2), (1, 2), (1, 2, 3))
 
 
 def test_news_of_a_voter_is_answered_when_it_is_appended() -> None:
