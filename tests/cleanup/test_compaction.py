@@ -31,6 +31,10 @@ def bases(topic: CompactedTopic) -> list[int]:
     return [segment.base_offset for segment in topic.replica.log.segments()]
 
 
+def closed_bytes(topic: CompactedTopic) -> int:
+    return sum(segment.size_bytes for segment in topic.replica.log.segments() if not segment.is_active)
+
+
 def shown(topic: CompactedTopic) -> list[tuple[int, bytes, bytes | None]]:
     return [(seen.offset, seen.key, seen.value) for seen in topic.uncommitted()]
 
@@ -45,6 +49,19 @@ def test_of_each_key_the_newest_record_stays_at_its_offset_and_segments_are_merg
 
     assert shown(topic) == [(1, b"b", b"1"), (2, b"a", b"2"), (3, b"a", b"3")]
     assert (bases(topic), topic.replica.log.clean_end) == ([0, 3], 3)
+
+
+def test_what_a_pass_reads_and_writes_is_counted(topic: CompactedTopic) -> None:
+    for number in range(3):
+        topic.put([(b"a", b"%d" % number), (b"of segment %d" % number, b"")])
+        topic.put([(b"b", b"%d" % number)])
+        topic.roll()
+    before = closed_bytes(topic)
+    topic.compact()
+
+    statistics = topic.compactor.statistics
+    assert (statistics.bytes_read, statistics.bytes_written) == (before, closed_bytes(topic))
+    assert 0 < statistics.bytes_written < before
 
 
 def test_what_is_clean_is_not_compacted_again(topic: CompactedTopic) -> None:
@@ -270,6 +287,7 @@ def test_a_map_of_keys_that_is_too_small_takes_several_passes(topic: CompactedTo
 
     assert passes > 3
     assert latest(topic.uncommitted()) == before
+    assert [seen.offset for seen in topic.uncommitted()] == list(range(50, 100)), "no pass leaves a record out"
     assert topic.replica.log.clean_end == 100
 
 
