@@ -17,6 +17,7 @@ from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import (
     CLEAN_ENDS,
     CLEANED,
+    DELETED,
     EPOCH_CHECKPOINT,
     HIGH_WATERMARKS,
     LOG,
@@ -267,6 +268,23 @@ def test_what_compaction_left_of_a_log_stays_when_the_recovery_point_is_lost(tmp
     log = reopened(tmp_path)
 
     assert all_bytes(log) == [*batches[:2], *batches[4:]]
+
+
+def test_a_log_that_lost_its_end_in_a_crash_and_starts_behind_what_is_left_is_begun_anew(tmp_path: Path) -> None:
+    stopped(tmp_path)
+    discarded: dict[str, int] = {}
+
+    def discard(path: Path, delay_ms: int) -> None:
+        discarded[path.name] = delay_ms
+
+    known = KnownState(is_clean=False, recovery_point=None, log_start_offset=7)
+    opened = open_directory(OsFiles(), tmp_path / "logs0" / "orders-3", CONFIG, discard, known)
+    for segment in opened.directory.segments:
+        segment.forget()
+
+    assert [segment.base_offset for segment in opened.directory.segments] == [7]
+    assert {segment_file_name(base_offset, LOG) + DELETED for base_offset in (0, 3)} <= discarded.keys()
+    assert set(discarded.values()) == {0}
 
 
 @pytest.mark.parametrize(("recovery_point", "log_start_offset"), [(None, 6), (6, 0), (2, 6)])

@@ -60,8 +60,9 @@ def test_closed_segments_are_sent_oldest_first() -> None:
     assert bases(plan_uploads(state(five_segments(), sent=1))) == [10, 20, 30]
 
 
-def test_what_is_not_decided_is_not_sent() -> None:
-    assert bases(plan_uploads(attrs.evolve(state(five_segments()), uploadable_end=29))) == [0, 10]
+@pytest.mark.parametrize(("end", "sent"), [(29, [0, 10]), (30, [0, 10, 20])])
+def test_what_is_not_decided_is_not_sent(end: int, sent: list[int]) -> None:
+    assert bases(plan_uploads(attrs.evolve(state(five_segments()), uploadable_end=end))) == sent
 
 
 def test_what_is_deleted_is_not_sent() -> None:
@@ -221,6 +222,7 @@ def test_an_upload_comes_behind_or_in_the_place_of_what_was_there() -> None:
     assert with_upload(old, stored(10, 20, "d")).segments == (first, stored(10, 20, "d"), third)
     assert with_upload(old, stored(0, 20, "d")).segments == (stored(0, 20, "d"), third)
     assert with_upload(old, stored(10, 40, "d")).segments == (first, stored(10, 40, "d"))
+    assert with_upload(manifest(second, third), stored(5, 30, "d")).segments == (stored(5, 30, "d"),)
 
 
 @pytest.mark.parametrize(
