@@ -312,9 +312,12 @@ def _room(size: int) -> memoryview:
     """Return a buffer to decompress into; of a large one the system gives only the pages that are written to."""
     if size <= _CLEARED_BYTES_MAX:
         return memoryview(bytearray(size))
-    if sys.platform == "win32":
-        return memoryview(mmap.mmap(-1, size))
-    return memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    try:
+        if sys.platform == "win32":
+            return memoryview(mmap.mmap(-1, size))
+        return memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    except OSError as exc:  # nobody is to take it for an error of a disk
+        raise MemoryError(f"no room for {size} bytes") from exc
 
 
 def _snappy_bounded(data: Buffer, limit: int) -> Buffer:

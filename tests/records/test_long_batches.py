@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import mmap
+import os
 import tracemalloc
 from typing import TYPE_CHECKING
 
@@ -195,6 +198,16 @@ def test_what_a_large_batch_is_unpacked_into_is_not_cleared_while_all_other_thre
 
     assert peak_of(lambda: unpacked.append(codec.decompress(packed, 32 * MIB))) < 2 * MIB
     assert unpacked[0] == RECORD * MANY
+
+
+def test_memory_that_the_system_does_not_map_is_no_error_of_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **flags: object) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+
+    with pytest.raises(MemoryError, match="no room for"):
+        compression.decompress_uncopied(CompressionType.ZSTD, bomb(MANY)[61:], 32 * MIB)
 
 
 def test_a_bomb_is_unpacked_at_most_once_more_than_the_guesses() -> None:
