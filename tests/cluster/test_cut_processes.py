@@ -29,7 +29,7 @@ from tests.waiting import is_readable
 from . import namespaces, proxies
 from .node_processes import Build, Node
 from .test_processes import PATIENCE_S
-from .test_real_faults import REPLICAS, TOPIC, Load, check, read_all
+from .test_real_faults import REPLICAS, TOPIC, Load, await_agreement, check, read_all
 from .workers import Worker
 
 ROUNDS_OF_THE_SOAK = 30
@@ -221,6 +221,7 @@ def test_what_real_clients_were_told_holds_whoever_is_killed_stopped_or_cut_off(
                 kind = chance.choice(KINDS) if turn else "cut"
                 accidents.befall(chance.choice((2, 3)), kind, load.await_more)
             load.await_more()
+        await_agreement(bootstrap)
         found = read_all(bootstrap)
         billed = read_committed(bootstrap)
 

@@ -98,6 +98,27 @@ class Load(Worker):
         until(lambda: all(len(each) >= count for each, count in zip(self.acknowledged, wanted, strict=True)))
 
 
+def await_agreement(bootstrap: str) -> None:
+    """Wait until all replicas are in sync, and every broker says so and names the same leaders.
+
+    Who led, and was stopped or cut off, believes that it leads until it hears otherwise: what it tells readers is old.
+    """
+
+    def known_to(address: str) -> list[tuple[str, int, int, list[int]]]:
+        client = AdminClient({"bootstrap.servers": address})  # a new one: it knows nobody else to ask
+        return sorted(
+            (name, number, partition.leader, sorted(partition.isrs))
+            for name, topic in client.list_topics(timeout=PATIENCE_S).topics.items()
+            for number, partition in topic.partitions.items()
+        )
+
+    def is_agreed() -> bool:
+        first, *others = map(known_to, bootstrap.split(","))
+        return all(isr == [1, 2, 3] for *_, isr in first) and all(each == first for each in others)
+
+    until(is_agreed)
+
+
 def read_all(bootstrap: str) -> list[list[tuple[int, int]]]:
     """Return what each partition has: offsets and numbers, in their order."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False})
@@ -163,6 +184,7 @@ def test_what_a_real_client_was_told_is_there_once_whoever_is_killed_or_stopped(
                 load.await_more()  # others lead what it led
                 os.kill(brokers.pids[stopped], signal.SIGCONT)
                 load.await_more()
+        await_agreement(brokers.bootstrap)
         found = read_all(brokers.bootstrap)
         status, err = brokers.terminate()
 
