@@ -7,6 +7,7 @@
 | `config_changes`, `feature_changes` | Pure core: operations on configs and features |
 | `brokers`, `partition_changes`, `reassignments` | Pure core: operations on brokers and on who holds and leads what |
 | `isr_changes` | Pure core: which replicas are in sync, as leaders ask |
+| `leader_announcements` | Pure core: who leads where replicas vote, as leaders tell |
 | `partition_states`, `eligible_replicas` | Pure core: what a partition becomes when something changes (KIP-966 too) |
 | `directory_changes` | Pure core: in which log directory each replica lies, and which failed, as the brokers tell it |
 | `own_directories` | Shell: this node's own directories that failed are told |

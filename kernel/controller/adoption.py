@@ -172,7 +172,7 @@ def _records(
     if configs:
         _check_configs(rules.config_at(image), name, overrides)
     chosen = TopicConfig.resolve(rules.config_at(image), overrides)
-    election = rules.election(chosen.odradek_election)
+    election = rules.election_of_new(chosen.odradek_election)
     replicas = [rules.node_id]
     records: list[MetadataRecord] = [
         TopicRecord(name=name, topic_id=topic_id, storage=chosen.odradek_storage, election=chosen.odradek_election)

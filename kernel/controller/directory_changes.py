@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..contracts.coordinator import CoordinatorResult
-from ..contracts.election import ElectionReason
+from ..contracts.election import ElectionReason, is_among_replicas
 from ..errors import ErrorCode
 from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
 from ..metadata.record_makers import broker_record, partition_record
@@ -91,12 +91,13 @@ def _assign(
     following = with_epochs(state, state)
     factory = rules.elections.get(topic.election)
     is_lost = directory == LOST_DIRECTORY
-    if factory is not None and (is_lost or state.leader == NO_LEADER):
+    has_voters = factory is not None and is_among_replicas(factory)
+    if factory is not None and (is_lost or has_voters or state.leader == NO_LEADER):
         moved = attrs.evolve(topic, directories=(*topic.directories[:index], changed, *topic.directories[index + 1 :]))
         live, config = image.live_brokers(), rules.config_at(image)
         topic_rules = rules_of(image, config, topic, factory, live)
         own_rules = on_working_directories(topic_rules, image, moved, index)
-        if is_lost:
+        if is_lost or has_voters:
             wanted = without_replicas(state, (broker_id,), own_rules)
             following = next_state(state, wanted, own_rules, ElectionReason.OFFLINE) or following
         else:  # perhaps nobody leads as the directory that it had before failed

@@ -11,6 +11,8 @@ Each partition is answered for itself, in this order:
 | INVALID_UPDATE_VERSION | the partition changed since: the leader is to wait for the metadata |
 | INELIGIBLE_REPLICA | a broker in it is fenced, about to stop (KIP-841), or another process by now (KIP-903) |
 
+Where replicas vote, a leader does not ask, but tells that it leads (`leader_announcements`).
+
 A set with which a reassignment is done ends it, and may give the partition another leader: it is made, and the asker is
 told NEW_LEADER_ELECTED.
 
@@ -32,6 +34,7 @@ from ..wire.messages.api_56_alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from .leader_announcements import announced_state
 from .partition_states import next_state, on_working_directories, rules_of
 
 if TYPE_CHECKING:
@@ -89,13 +92,16 @@ def _alter(
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     state = topic.partitions[index]
-    broker_epochs = _wanted(asked)
-    _check(state, broker_id, asked)
-    _check_members(image, state, asked, broker_epochs)
     topic_rules = rules_of(image, rules.config_at(image), topic, rules.election(topic.election), image.live_brokers())
     topic_rules = on_working_directories(topic_rules, image, topic, index)
-    wanted = attrs.evolve(state, isr=tuple(broker_epochs))
-    following = next_state(state, wanted, topic_rules, ElectionReason.REASSIGNMENT)
+    if topic_rules.has_voters:
+        following = announced_state(state, broker_id, asked, topic_rules)
+    else:
+        broker_epochs = _wanted(asked)
+        _check(state, broker_id, asked)
+        _check_members(image, state, asked, broker_epochs)
+        wanted = attrs.evolve(state, isr=tuple(broker_epochs))
+        following = next_state(state, wanted, topic_rules, ElectionReason.REASSIGNMENT)
     records: list[MetadataRecord] = []
     if following is not None:
         records.append(changed_partition_record(topic, index, following))

@@ -58,6 +58,7 @@ _FAILURES: Final = {
         "Eligible topic partition leaders are not available.",
     ),
 }
+_VOTERS_CHOOSE: Final = "The replicas of this partition choose their leader among themselves, by majority vote."
 _NOT_NEEDED: Final = "Leader election not needed for topic partition."
 
 
@@ -121,7 +122,8 @@ def _elect_one(
     topic_rules = rules_of(image, config, topic, rules.election(topic.election), live)
     changed = elected_state(state, on_working_directories(topic_rules, image, topic, partition), reason)
     if changed is None:
-        raise KafkaError(*_FAILURES[reason])
+        code, message = _FAILURES[reason]
+        raise KafkaError(code, _VOTERS_CHOOSE if topic_rules.has_voters else message)
     return changed_partition_record(topic, partition, changed)
 
 
@@ -209,6 +211,8 @@ def broker_back(
     """
 
     def change(topic_rules: PartitionRules, state: PartitionState) -> PartitionState | None:
+        if topic_rules.has_voters:
+            return next_state(state, state, topic_rules, ElectionReason.OFFLINE)
         if may_have_lost and any(other != broker_id for other in (*state.isr, *state.eligible_leader_replicas)):
             return next_state(
                 state, _without(state, broker_id, topic_rules), topic_rules, ElectionReason.OFFLINE, lost=(broker_id,)

@@ -7,6 +7,9 @@ Eligible leader replicas (KIP-966): the high watermark stands still while fewer 
 so who leaves the in-sync set meanwhile has all that is committed, and may lead when nobody is in sync any more. With
 the feature the in-sync set may be empty; without it the last member stays in it.
 
+Where replicas vote, nothing is chosen here: who leads, and in which epoch, leaders tell (`leader_announcements`). What
+is decided is who of them lives; a leader that does not is none any more, in the same epoch, until one is announced.
+
 *Source:* Kafka's `PartitionChangeBuilder`, as observed on 4.3.1; KIP-966.
 """
 
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..classes import frozen
-from ..contracts.election import ElectionReason
+from ..contracts.election import ElectionReason, is_among_replicas
 from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
 from ..metadata.partition_counts import MIN_INSYNC_REPLICAS
@@ -44,6 +47,7 @@ class PartitionRules:
         min_insync_replicas: The topic's, at most its replication factor.
         has_eligible: Whether the feature of eligible leader replicas is on.
         may_lose: Whether a replica that is not in sync may lead when nobody else can.
+        has_voters: Whether replicas choose their leader among themselves.
     """
 
     factory: ElectionFactory
@@ -51,6 +55,7 @@ class PartitionRules:
     min_insync_replicas: int = 1
     has_eligible: bool = False
     may_lose: bool = False
+    has_voters: bool = False
 
 
 def has_eligible_replicas(image: MetadataImage) -> bool:
@@ -79,6 +84,7 @@ def rules_of(
         min_insync_replicas=min(int(least) if least else config.get_int(MIN_INSYNC_REPLICAS), replicas_count),
         has_eligible=has_eligible_replicas(image),
         may_lose=may_lose_records(config, own.get(UNCLEAN_ELECTION)),
+        has_voters=is_among_replicas(factory),
     )
 
 
@@ -151,12 +157,29 @@ def next_state(
         reason: Why a leader is chosen, if there is need of one.
         lost: Brokers that may have lost records: they are not eligible.
     """
+    if rules.has_voters:
+        return voters_state(old, wanted, rules)
     settled = with_completed_reassignment(wanted)
     new = _with_last_known(old, _led(_with_eligible(old, settled, rules, lost), rules, reason), rules)
     if new == old:
         return None
     # A leader whose replicas became fewer begins a new epoch, so that it forgets those that it had.
     return with_epochs(old, new, bump=any(replica not in new.replicas for replica in old.replicas))
+
+
+def voters_state(old: PartitionState, wanted: PartitionState, rules: PartitionRules) -> PartitionState | None:
+    """Return the state that follows where replicas vote; None: it is the same.
+
+    Args:
+        old: What is.
+        wanted: The same with other replicas, or with the leader and epoch that were announced; `isr` does not count: it
+            says who lives.
+        rules: What decides.
+    """
+    living = tuple(replica for replica in wanted.replicas if replica in rules.live)
+    leader = wanted.leader if wanted.leader in living else NO_LEADER
+    new = attrs.evolve(wanted, leader=leader, isr=living, eligible_leader_replicas=(), last_known_elr=())
+    return None if new == old else attrs.evolve(new, partition_epoch=old.partition_epoch + 1)
 
 
 def elected_state(state: PartitionState, rules: PartitionRules, reason: ElectionReason) -> PartitionState | None:

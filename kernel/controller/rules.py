@@ -79,7 +79,7 @@ class ControllerRules:
         """Return the election factory of a name.
 
         Raises:
-            KafkaError: INVALID_CONFIG: no plugin offers it, or its replicas vote, for whom nothing is carried yet.
+            KafkaError: INVALID_CONFIG: no plugin offers it.
         """
         factory = self.elections.get(name)
         if factory is None:
@@ -88,6 +88,15 @@ class ControllerRules:
                 ErrorCode.INVALID_CONFIG,
                 f"odradek.election is {name!r}, which no enabled plugin offers; there is {known}",
             )
+        return factory
+
+    def election_of_new(self, name: str) -> ElectionFactory:
+        """Return the election factory of a name, for a topic that is to be made.
+
+        Raises:
+            KafkaError: INVALID_CONFIG: no plugin offers it, or its replicas vote, for whom nothing is carried yet.
+        """
+        factory = self.election(name)
         if is_among_replicas(factory):
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG, f"odradek.election is {name!r}: replicas that vote are not built yet"
