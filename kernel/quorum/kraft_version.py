@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 
-from ..errors import ErrorCode
+from ..errors import ErrorCode, KafkaError
 from ..metadata.features import KRAFT_VERSION, NOT_SUPPORTED
 from ..records.control import KRaftVersionRange, KRaftVoter, KRaftVoters, VoterEndpoint
 from ..wire.messages.api_57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -76,6 +76,8 @@ async def update_features(
     if checked.error_code != ErrorCode.NONE:
         return checked
     named: Any = await replica.ask(-1, registered_voters(image))
+    if named.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, named.error_message)
     if named.error_code != ErrorCode.NONE:
         return UpdateFeaturesResponse(error_code=named.error_code, error_message=f"{FAILED}{named.error_message}")
     return await controller.ask(request)

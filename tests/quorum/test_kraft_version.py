@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from odradek.kernel.errors import ErrorCode
+import pytest
+import trio
+
+from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.metadata.features import KRAFT_VERSION
 from odradek.kernel.metadata.image import BrokerEndpoint, ControllerImage, MetadataImage
-from odradek.kernel.quorum.kraft_version import registered_voters
+from odradek.kernel.quorum.kraft_version import raises_kraft_version, registered_voters, update_features
 from odradek.kernel.records.control import KRaftVoters
 from odradek.kernel.types import ZERO_ID
+from odradek.kernel.wire.messages.api_57_update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from tests.plugins.election_quorum.nodes import directory_of
 
 from .quorum_world import Quorum, append, in_quorum, values
@@ -25,6 +33,74 @@ KNOWN = MetadataImage(
         for node_id in (1, 2, 3, 9)
     }
 )
+
+
+class FakeController:
+    """One that finalizes what it is asked for, unless it refuses; notes what it is asked, `validate_only` or not."""
+
+    def __init__(self, refusal: ErrorCode = ErrorCode.NONE) -> None:
+        self.asked: list[bool] = []
+        self._refusal = refusal
+
+    async def ask(self, request: Any, timeout_ms: int | None = None) -> UpdateFeaturesResponse:
+        self.asked.append(request.validate_only)
+        return UpdateFeaturesResponse(error_code=self._refusal)
+
+
+class FakeElection:
+    """A replica whose election answers so; `asked` are the ids of the voters that it was to name."""
+
+    voters = None
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        self.asked: list[int] = []
+        self._answer = UpdateFeaturesResponse(error_code=code, error_message=message)
+
+    async def ask(self, broker_id: int, request: Any) -> UpdateFeaturesResponse:
+        self.asked += [each.voter_id for each in request.voters]
+        return self._answer
+
+
+RAISE = UpdateFeaturesRequest(
+    feature_updates=[FeatureUpdateKey(feature=KRAFT_VERSION, max_version_level=1, upgrade_type=1)]
+)
+
+
+def updated(controller: FakeController, election: FakeElection) -> UpdateFeaturesResponse:
+    """Raise the version."""
+    assert raises_kraft_version(RAISE, election)
+
+    async def main() -> UpdateFeaturesResponse:
+        answer: UpdateFeaturesResponse = await update_features(RAISE, controller, election, KNOWN)
+        return answer
+
+    return trio.run(main)
+
+
+def test_features_are_finalized_once_the_voters_are_named() -> None:
+    controller, election = FakeController(), FakeElection(ErrorCode.NONE)
+
+    assert updated(controller, election).error_code == 0
+    assert (controller.asked, election.asked) == ([True, False], [1, 2, 3, 9])
+
+
+def test_nobody_is_named_where_the_controller_refuses_and_nothing_finalized_where_the_election_does() -> None:
+    refusing, unasked = FakeController(ErrorCode.INVALID_UPDATE_VERSION), FakeElection(ErrorCode.NONE)
+    trying, refused = FakeController(), FakeElection(ErrorCode.INVALID_UPDATE_VERSION, "One is too old.")
+
+    assert updated(refusing, unasked).error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert unasked.asked == []
+    assert updated(trying, refused).error_message == (
+        "The update failed for all features since the following feature had an error: One is too old."
+    )
+    assert trying.asked == [True]
+
+
+def test_who_leads_no_more_sends_the_client_on() -> None:
+    with pytest.raises(KafkaError) as refusal:
+        updated(FakeController(), FakeElection(ErrorCode.NOT_LEADER_OR_FOLLOWER, "it has resigned"))
+
+    assert refusal.value.code is ErrorCode.NOT_CONTROLLER
 
 
 async def named(quorum: Quorum) -> KRaftVoters:
