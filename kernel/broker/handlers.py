@@ -126,7 +126,7 @@ def _log_handlers(parts: BrokerParts) -> dict[int, Given]:
             "clock": parts.machine.clock,
         },
         23: {"replicas": replicas},
-        34: {"replicas": replicas, "moves": parts.logs.log_moves},
-        35: {"replicas": replicas},
+        34: {"replicas": replicas, "moves": parts.logs.log_moves, "is_cordoned": published.is_cordoned},
+        35: {"replicas": replicas, "is_cordoned": published.is_cordoned},
         61: {"replicas": replicas},
     }

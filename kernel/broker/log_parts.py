@@ -119,7 +119,10 @@ class LogParts:
             start_worker=partial(start_worker, machine=machine),
         )
         self.directory_reports = DirectoryReports(
-            replicas=self.replicas, known_directory=self._known_directory, assign=calls.assign_directories
+            replicas=self.replicas,
+            known_directory=self._known_directory,
+            assign=calls.assign_directories,
+            cordoned_paths=published.cordoned_log_dirs,
         )
         self.replicas.on_room_changed = self.directory_reports.wake
         self.log_moves = LogMoves(
@@ -185,6 +188,7 @@ class LogParts:
             threads=machine.threads,
             reserved_dirs=config.reserved_dirs,
             broker_epoch=lambda: self._calls.broker_epoch,
+            is_cordoned=self._published.is_cordoned,
         )
         try:
             engine = factory(context)

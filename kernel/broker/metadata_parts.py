@@ -9,6 +9,7 @@ from ..config.roles import parse_roles
 from ..controller.broker_sessions import BrokerSessions
 from ..controller.lone_controller import LoneController
 from ..controller.opening import load_metadata_log
+from ..controller.own_cordons import OwnCordons
 from ..controller.rules import ControllerRules
 from ..errors import StorageError
 from ..metadata.cluster_view import metadata_change
@@ -139,6 +140,7 @@ class MetadataParts:
             on_opened=logs.directory_reports.wake,
         )
         self.follower.config_listeners.append(lambda _config: logs.compactor.settings_altered())
+        self._cordoned: frozenset[str] | None = None
 
     def _make_channels(self) -> BrokerChannels | None:
         if self.roles.controller is None:
@@ -187,7 +189,8 @@ class MetadataParts:
         )
         if not metadata.image.cluster_id:
             self._check_nothing_is_lost("an empty metadata log")
-        controller = LoneController(metadata)
+        cordons = OwnCordons(metadata, node_id=options.config.node_id, cordoned=logs.directory_reports.cordoned)
+        controller = LoneController(metadata, cordons)
         self._keep(controller)
         if self.roles.serves_controller:
             controller.serve_others(self.rules, machine, self._logs.directory_reports.failed)
@@ -203,6 +206,7 @@ class MetadataParts:
 
         member = open_member(self._options.config, self._machine, self._logs.replicas.engines)
         member.failed_directories = self._logs.directory_reports.failed
+        member.cordoned_directories = self._logs.directory_reports.cordoned
         self._keep(member)
 
     def _load_node(self) -> None:
@@ -218,6 +222,7 @@ class MetadataParts:
                 rules=self.rules,
                 has_static_voters=self._has_static_voters,
                 failed_directories=self._logs.directory_reports.failed,
+                cordoned_directories=self._logs.directory_reports.cordoned,
                 supervise=lambda name, run: partial(supervise, name, run, self._machine.clock),
             )
         )
@@ -243,6 +248,13 @@ class MetadataParts:
         """Have clients told of this broker, which answers; one that is told of already stays so."""
         await self.calls.kept().go_live()
 
+    def _look_at_cordons(self) -> None:
+        """Tell the controller when other log directories are cordoned, by this broker's configuration or a level."""
+        cordoned = self.published.cordoned_log_dirs()
+        if cordoned != self._cordoned:
+            self._cordoned = cordoned
+            self.calls.kept().cordons_changed()
+
     def _publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.publish(image, self._machine.clock.monotonic_ms())
 
@@ -266,6 +278,7 @@ class MetadataParts:
         self.follower.open_topics()
         # Not before: a change would be followed with the configuration of the start.
         self.calls.kept().source.add_listener(self.follower.changed)
+        self.calls.kept().source.add_listener(lambda _delta, _image: self._look_at_cordons())
         self.calls.kept().source.add_listener(
             lambda delta, image: coordinators.metadata_changed(metadata_change(delta, image))
         )

@@ -45,6 +45,7 @@ class BrokerLifecycle:
     Attributes:
         state: Where it stands.
         is_fenced: What the controller said last.
+        cordoned: The ids of its log directories that are cordoned, for its heartbeats; None where they say nothing.
     """
 
     def __init__(self, *, broker_id: int, broker_epoch: int, interval_ms: int, failure_timeout_ms: int) -> None:
@@ -65,6 +66,7 @@ class BrokerLifecycle:
         self._being_told: Sequence[UUID] = ()
         self.state = BrokerState.STARTING
         self.is_fenced = True
+        self.cordoned: Sequence[UUID] | None = None
 
     def __repr__(self) -> str:
         return f"BrokerLifecycle({self.state.value}, {'fenced' if self.is_fenced else 'unfenced'})"
@@ -106,13 +108,16 @@ class BrokerLifecycle:
             metadata_offset: Up to where it has replayed the metadata.
         """
         self._being_told = tuple(self._failures)
+        is_starting = self.state is BrokerState.STARTING
         return BrokerHeartbeatRequest(
             broker_id=self._broker_id,
             broker_epoch=self._broker_epoch,
             current_metadata_offset=metadata_offset,
-            want_fence=self.state is BrokerState.STARTING,
+            want_fence=is_starting,
             want_shut_down=self.state is BrokerState.STOPPING,
             offline_log_dirs=list(self._being_told),
+            # Before it is ready, its own configuration may not be known yet.
+            cordoned_log_dirs=None if self.cordoned is None or is_starting else list(self.cordoned),
         )
 
     def answered(self, response: BrokerHeartbeatResponse) -> int:

@@ -70,6 +70,7 @@ class ClusterMember:
         partition_counts: Partitions that are not as they should be.
         controller: Brings requests to the controller.
         failed_directories: Returns the ids of this broker's log directories that failed, for its heartbeats.
+        cordoned_directories: Returns the ids of those that are cordoned, None while the metadata cannot hold it.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class ClusterMember:
         self._heard_s = 0.0
         self.broker_epoch = -1
         self.failed_directories: Callable[[], Sequence[UUID]] = tuple
+        self.cordoned_directories: Callable[[], Sequence[UUID] | None] = lambda: None
         self._heartbeats = ControllerChannel("heartbeats", config=config, machine=machine, nodes=nodes)
         self._requests = ControllerChannel("requests", config=config, machine=machine, nodes=nodes)
         nodes.add_listener(lambda: self._hurry.set())
@@ -263,6 +265,7 @@ class ClusterMember:
         was_fenced, self._hurry = lifecycle.is_fenced, trio.Event()
         hurry = self._hurry
         lifecycle.note_failures(self.failed_directories(), self._clock.monotonic_ms())
+        lifecycle.cordoned = self.cordoned_directories()
         try:
             request = lifecycle.heartbeat(self.source.image.offset)
             answer: BrokerHeartbeatResponse = await self._heartbeats.request(request, timeout_ms=timeout_ms)
@@ -314,6 +317,10 @@ class ClusterMember:
                 await self._changed.wait()
             if patience.cancelled_caught:
                 log.warning("the controller has not unfenced this broker yet, as far as the metadata here says")
+
+    def cordons_changed(self) -> None:
+        """See `MetadataKeeping.cordons_changed`: the next heartbeat says it, and it comes at once."""
+        self._hurry.set()
 
     async def leave(self) -> None:
         """Have the leaders of this broker move to others, as far as they can, within `LEAVE_S_MAX`."""

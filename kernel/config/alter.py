@@ -222,7 +222,7 @@ def _apply(
             continue
         key = config.registry.find(scope, name)
         assert key is not None, "what nobody knows is no list"
-        after[name] = _edit_list(current(key), operation, text)
+        after[name] = edited_list(current(key), operation, text)
         if len(after[name].encode()) > STRING_BYTES_MAX:  # no record could hold it
             detail = (
                 "The configuration value cannot be added because it exceeds the maximum value size of "
@@ -251,7 +251,8 @@ def _check_edit_of_broker(name: str, key: ConfigKey | None, operation: int) -> N
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Config value {word} is not allowed for config key: {name}")
 
 
-def _edit_list(entries: Value, operation: int, text: str) -> str:
+def edited_list(entries: Value, operation: int, text: str) -> str:
+    """Return a list, as a text, to which something is appended or of which something is taken away."""
     before = entries if isinstance(entries, tuple) else ()
     # As Java splits: what ends in commas ends before them, but no text at all is one empty entry.
     kept = text.rstrip(",")

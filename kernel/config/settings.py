@@ -19,6 +19,7 @@ from ..classes import frozen
 from ..errors import ConfigError, KafkaError
 from .broker import BrokerConfig, Setting
 from .checks import check_together
+from .cordons import check_cordons
 from .definitions.synonyms import SAME_MEANING
 from .keys import Scope, without_repetition
 from .listeners import MAX_PORT, META_ADDRESSES
@@ -68,6 +69,7 @@ class Settings:
             }
         config = BrokerConfig(registry, _with_node_id(static), defaults={"log.dir": str(data_dir)})
         check_together(config)
+        check_cordons(config)
         for topic in self.file.topics:
             for name, setting in topic.configs.items():
                 try:

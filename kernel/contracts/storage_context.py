@@ -38,6 +38,7 @@ class StorageContext:
         broker_epoch: Asked at the end for the epoch of this broker's registration, to be kept with the mark of a clean
             shutdown; -1, for none, leaves the one before. Told as `previous_broker_epoch`, once started, by an engine
             that keeps it: -1 after any other end.
+        is_cordoned: Whether a directory gets no new logs now, as long as another may have them (KIP-1066).
     """
 
     log_dirs: Sequence[str]
@@ -52,6 +53,7 @@ class StorageContext:
     threads: Threads
     reserved_dirs: Sequence[str] = ()
     broker_epoch: Callable[[], int] = lambda: -1
+    is_cordoned: Callable[[str], bool] = lambda _log_dir: False
 
 
 class StorageFactory(Protocol):

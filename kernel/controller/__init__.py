@@ -10,7 +10,7 @@
 | `leader_announcements` | Pure core: who leads where replicas vote, as leaders tell |
 | `partition_states`, `eligible_replicas` | Pure core: what a partition becomes when something changes (KIP-966 too) |
 | `directory_changes` | Pure core: in which log directory each replica lies, and which failed, as the brokers tell it |
-| `own_directories` | Shell: this node's own directories that failed are told |
+| `own_directories`, `own_cordons` | Shell: this node's own directories that failed, or are cordoned, are told |
 | `own_leaders` | Shell: what this node's own broker leads is handed over before it ends |
 | `placement`, `replica_assignment`, `rules` | Pure core: planners, collaborators |
 | `broker_requests`, `broker_sessions` | Pure core: registrations and heartbeats of brokers; who is heard of |

@@ -6,7 +6,8 @@ A heartbeat moves a broker from state to state; each state is what the metadata 
        ^                   |
        +---wants a fence---+--- or its session is over
 
-Directories of it that failed are told by each heartbeat, and taken note of once (KIP-858).
+Directories of it that failed, and those that are cordoned, are told by each heartbeat, and taken note of once
+(KIP-858, KIP-1066).
 
 A registration without listeners takes an id, and nothing else: of brokers that ask for one id together the first whose
 record is written has it, and the others are told that it is taken (`cluster/introduction.py` asks).
@@ -25,7 +26,7 @@ from ..metadata.image import BrokerEndpoint, ResourceType
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ..wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from .brokers import Registration, change_broker, find_broker, register_broker
-from .directory_changes import directories_failed
+from .directory_changes import directories_cordoned, directories_failed
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -133,6 +134,7 @@ def broker_heartbeat(
     state = _state_of(broker)
     # One thing at a time: the state that it wants it goes on to with its next heartbeat.
     records = yield from directories_failed(image, rules, broker, request.offline_log_dirs)
+    records = records or directories_cordoned(image, broker, request.cordoned_log_dirs)
     wanted = state if records else _next_state(image, sessions, broker, request)
     if wanted is not state:
         change = yield from change_broker(

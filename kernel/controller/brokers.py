@@ -129,6 +129,8 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
         registration.is_fenced,
         in_controlled_shutdown=False,
         features=dict(registration.features),
+        # Until it says itself what is: mostly it goes on as it was.
+        cordoned_log_dirs=known.cordoned_log_dirs if known is not None else (),
     )
     records: list[MetadataRecord] = [broker_record(broker)]
     if not registration.is_fenced:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..config import alter
 from ..config.alter import Alteration, AlterConfigOp
+from ..config.cordons import CORDONED
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
+from ..metadata.features import has_cordons
 from ..metadata.image import SCOPES, ResourceType
 from ..metadata.names import check_topic_name
 from ..metadata.record_makers import config_records
@@ -122,12 +124,24 @@ def _alter_one(
     if kind == ResourceType.BROKER and name:
         name = str(_broker_id(rules, image, name))
     alter.check_edits(rules.config_at(image), scope, alterations)
+    if kind == ResourceType.BROKER and name:
+        _check_cordons(image, alterations)
     after = alter_resource(rules, image, name, change)
     before = image.config(kind, name)
     check_min_insync(image, kind, name, before, after)
     records = config_records(kind, name, before, after)
     records += yield from partitions_after(image, rules, kind, name, after)
     return records
+
+
+def _check_cordons(image: MetadataImage, alterations: Sequence[Alteration]) -> None:
+    """Refuse to set or delete what no broker can tell the controller at the level of today."""
+    is_asked = any(alteration.name == CORDONED for alteration in alterations)
+    if is_asked and not has_cordons(image.features):
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"The {CORDONED} configuration value cannot be set because it requires metadata.version >= 4.3-IV0",
+        )
 
 
 def _alter_topic(rules: ControllerRules, image: MetadataImage, name: str, change: Change) -> dict[str, str]:

@@ -99,6 +99,12 @@ class Controller:
         """Take note of directories of this node that failed; see `directory_changes.own_directories_failed`."""
         return directory_changes.own_directories_failed(self.image, self._rules, broker_id, broker_epoch, failed)
 
+    def own_directories_cordoned(
+        self, broker_id: int, broker_epoch: int, cordoned: Collection[UUID]
+    ) -> CoordinatorResult[MetadataRecord, None]:
+        """Take note of cordoned directories of this node; see `directory_changes.own_directories_cordoned`."""
+        return directory_changes.own_directories_cordoned(self.image, broker_id, broker_epoch, cordoned)
+
     def reserve_producer_ids(self, end: int) -> CoordinatorResult[MetadataRecord, None]:
         """Let no broker give out the producer ids below `end`; see `brokers.reserve_producer_ids`."""
         return brokers.reserve_producer_ids(self.image, end)

@@ -15,6 +15,7 @@ import attrs
 from ..contracts.coordinator import CoordinatorResult
 from ..contracts.election import ElectionReason, is_among_replicas
 from ..errors import ErrorCode
+from ..metadata.features import has_cordons
 from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
 from ..metadata.record_makers import broker_record, partition_record
 from ..types import LOST_DIRECTORY
@@ -132,6 +133,36 @@ def directories_failed(
     after = attrs.evolve(image, brokers={**image.brokers, broker.broker_id: changed})
     moved = yield from directories_gone(after, rules, broker.broker_id, lost)
     return [*moved, broker_record(changed)]
+
+
+def own_directories_cordoned(
+    image: MetadataImage, broker_id: int, broker_epoch: int, cordoned: Collection[UUID]
+) -> CoordinatorResult[MetadataRecord, None]:
+    """Take note of which directories of the controller's own node are cordoned; see `directories_cordoned`.
+
+    Raises:
+        KafkaError: STALE_BROKER_EPOCH: see `find_broker`.
+    """
+    return CoordinatorResult(directories_cordoned(image, find_broker(image, broker_id, broker_epoch), cordoned), None)
+
+
+def directories_cordoned(
+    image: MetadataImage, broker: BrokerImage, cordoned: Collection[UUID] | None
+) -> list[MetadataRecord]:
+    """Return the record that says which directories of a broker get no new replicas; none of known news.
+
+    Nothing is taken note of while `metadata.version` has no place for it.
+
+    Args:
+        image: The current image.
+        broker: The broker.
+        cordoned: All of its directories that are cordoned; None where it does not say.
+
+    *Source:* KIP-1066.
+    """
+    if cordoned is None or not has_cordons(image.features) or set(cordoned) == set(broker.cordoned_log_dirs):
+        return []
+    return [broker_record(attrs.evolve(broker, cordoned_log_dirs=tuple(cordoned)))]
 
 
 def directory_of(image: MetadataImage, topic_id: UUID, partition: int, broker_id: int) -> UUID:

@@ -21,6 +21,7 @@ from ..metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
+    METADATA_VERSION_CORDONS,
     NOT_SUPPORTED,
     Feature,
     supported_features,
@@ -162,6 +163,11 @@ def _check_metadata_downgrade(updates: _Updates, update: FeatureUpdateKey, curre
     ]
     if update.upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
         reason = "Unsafe metadata downgrade is not supported in this version."
+    elif level < METADATA_VERSION_CORDONS and (cordoned := _with_cordons(updates.image)):
+        reason = (
+            "Refusing to perform the requested downgrade because it might delete metadata information. "
+            f"Uncordon the log directories of broker {cordoned[0]} first."
+        )
     elif needing:
         reason = (
             "Refusing to perform the requested downgrade because it might delete metadata information. "
@@ -173,6 +179,10 @@ def _check_metadata_downgrade(updates: _Updates, update: FeatureUpdateKey, curre
         ErrorCode.INVALID_UPDATE_VERSION,
         f"Unsupported metadata.version downgrade from {current} to {level}. {reason}",
     )
+
+
+def _with_cordons(image: MetadataImage) -> list[int]:
+    return sorted(broker_id for broker_id, broker in image.brokers.items() if broker.cordoned_log_dirs)
 
 
 def _invalid(name: str, level: int, reason: str) -> KafkaError:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .brokers import Registration
     from .metadata_feed import MetadataFeed
     from .metadata_log import MetadataLog
+    from .own_cordons import OwnCordons
     from .rules import ControllerRules
     from .serving import ControllerServing
 
@@ -28,9 +29,10 @@ class LoneController:
 
     is_live_once_registered = True
 
-    def __init__(self, metadata: MetadataLog) -> None:
-        """Take the log, loaded."""
+    def __init__(self, metadata: MetadataLog, cordons: OwnCordons) -> None:
+        """Take the log, loaded, and what tells it of cordoned log directories of this node."""
         self._metadata = metadata
+        self._cordons = cordons
         self._serving: ControllerServing | None = None
         self._feed: MetadataFeed | None = None
 
@@ -122,8 +124,13 @@ class LoneController:
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """See `MetadataKeeping.services`."""
+        yield "own cordons", self._cordons.run
         if self._serving is not None:
             yield from self._serving.services()
+
+    def cordons_changed(self) -> None:
+        """See `MetadataKeeping.cordons_changed`."""
+        self._cordons.changed()
 
     @property
     def feed(self) -> MetadataFeed:

@@ -98,6 +98,10 @@ class MetadataKeeping(Protocol):
         """Serve what waits, then end `run`."""
         ...
 
+    def cordons_changed(self) -> None:
+        """Have the controller told soon which log directories of this broker are cordoned."""
+        ...
+
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what runs while the node serves, with names."""
         ...

@@ -65,6 +65,8 @@ def place_replicas(
 ) -> Generator[None, None, list[list[int]]]:
     """Return the replicas of each new partition, the preferred leader first; yields after each.
 
+    Brokers in controlled shutdown get none, nor those all of whose log directories are cordoned (KIP-1066).
+
     Args:
         strategy: A name in `PLACEMENTS`.
         brokers: All registered ones.
@@ -77,7 +79,7 @@ def place_replicas(
         KafkaError: INVALID_REPLICATION_FACTOR: there are too few brokers, or no live one.
     """
     usable = sorted(
-        (broker for broker in brokers if broker.listeners and not broker.in_controlled_shutdown),
+        (each for each in brokers if each.listeners and not each.in_controlled_shutdown and not each.is_cordoned),
         key=lambda broker: broker.broker_id,
     )
     _check(replication_factor, len(usable), sum(broker.is_live for broker in usable))
@@ -87,7 +89,7 @@ def place_replicas(
 
 def _check(replication_factor: int, usable_count: int, live_count: int) -> None:
     if live_count == 0:
-        reason = "All brokers are currently fenced or have all their log directories cordoned."
+        reason = "All brokers are currently fenced, or have all their log directories cordoned."
     elif replication_factor > usable_count:
         reason = (
             f"The target replication factor of {replication_factor} cannot be reached because only "
@@ -95,10 +97,7 @@ def _check(replication_factor: int, usable_count: int, live_count: int) -> None:
         )
     else:
         return
-    raise KafkaError(
-        ErrorCode.INVALID_REPLICATION_FACTOR,
-        f"Unable to replicate the partition {replication_factor} time(s): {reason}",
-    )
+    raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
 
 
 # ------------------------------------------------------------------------------------------------------------- simple

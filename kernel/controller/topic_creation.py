@@ -237,4 +237,7 @@ def _placed(creation: _Creation, topic: CreatableTopic) -> Generator[None, None,
     partitions = topic.num_partitions if topic.num_partitions > 0 else config.get_int("num.partitions")
     factor = topic.replication_factor if topic.replication_factor > 0 else config.get_int("default.replication.factor")
     strategy, brokers = config.get_text("odradek.placement"), creation.image.brokers.values()
-    return (yield from place_replicas(strategy, brokers, 0, partitions, factor, creation.rules.random))
+    try:
+        return (yield from place_replicas(strategy, brokers, 0, partitions, factor, creation.rules.random))
+    except KafkaError as error:
+        raise KafkaError(error.code, f"Unable to replicate the partition {factor} time(s): {error.detail}") from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .cordon_check import CordonCheck
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
@@ -14,8 +16,11 @@ if TYPE_CHECKING:
     from .made_handlers import Given
     from .producer_ids import ProducerIdSource
 
-ASK_CONTROLLER: Final = (19, 20, 33, 37, 43, 44, 45, 57, 64, 80, 81)
-"""The APIs that are brought to the controller, and given nothing else: CreateTopics, DeleteTopics, AlterConfigs, ..."""
+ASK_CONTROLLER: Final = (19, 20, 37, 43, 45, 57, 64, 80, 81)
+"""The APIs that are brought to the controller, and given nothing else: CreateTopics, DeleteTopics, ..."""
+
+ALTER_CONFIGS: Final = (33, 44)
+"""Those of which a broker refuses something before it asks the controller."""
 
 PARTITIONS_MAX: Final = "max.request.partition.size.limit"
 
@@ -41,8 +46,10 @@ def admin_handlers(
         transactions: Returns the transaction coordinator, where there is one.
         internal_topics: To which no client writes.
     """
+    cordons = CordonCheck(broker_id, config, image)
     return {
         **{api_key: {"calls": calls} for api_key in ASK_CONTROLLER},
+        **{api_key: {"calls": calls, "cordons": cordons} for api_key in ALTER_CONFIGS},
         22: {"producer_ids": producer_ids, "transactions": transactions},
         32: {"broker_id": broker_id, "image": image, "config": config},
         46: {"image": image},

@@ -43,6 +43,9 @@ METADATA_VERSION_MIN: Final = 7
 METADATA_VERSION_ELR: Final = 23
 """4.0-IV1: partitions have eligible leader replicas (KIP-966)."""
 
+METADATA_VERSION_CORDONS: Final = 30
+"""4.3-IV0: log directories can be cordoned (KIP-1066)."""
+
 METADATA_VERSION_MAX: Final = 30
 """4.3-IV0."""
 
@@ -56,6 +59,12 @@ ALL_FEATURES: Final = (
     Feature(ELIGIBLE_LEADER_REPLICAS_VERSION, 0, 1, 1, Part.METADATA, depends_on=METADATA_VERSION_ELR),
 )
 """In the order of Kafka's answer."""
+
+
+def has_cordons(finalized: Mapping[str, int]) -> bool:
+    """Return whether log directories can be cordoned at these levels."""
+    return finalized.get(METADATA_VERSION, 0) >= METADATA_VERSION_CORDONS
+
 
 NOT_SUPPORTED: Final = (0, 0)
 """The range of a feature that somebody does not know."""

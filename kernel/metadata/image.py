@@ -79,6 +79,7 @@ class BrokerImage:
         is_fenced: Whether it may lead nothing and is hidden from clients.
         in_controlled_shutdown: Whether it is giving up its leaderships to stop.
         features: What it supports: name to (lowest, highest) level.
+        cordoned_log_dirs: Ids of those of its log directories that get no new replicas.
     """
 
     broker_id: int
@@ -90,6 +91,12 @@ class BrokerImage:
     is_fenced: bool
     in_controlled_shutdown: bool
     features: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
+    cordoned_log_dirs: tuple[UUID, ...] = ()
+
+    @property
+    def is_cordoned(self) -> bool:
+        """Whether it gets no new replicas: all of its working log directories are cordoned."""
+        return bool(self.cordoned_log_dirs) and set(self.log_dirs) <= set(self.cordoned_log_dirs)
 
     @property
     def is_live(self) -> bool:

@@ -175,6 +175,7 @@ class ImageBuilder:
             record.is_fenced,
             record.in_controlled_shutdown,
             _levels(record.features),
+            tuple(record.cordoned_log_dirs),
         )
 
     def _replay_controller(self, record: ControllerRecord) -> None:

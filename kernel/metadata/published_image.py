@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..config.cordons import cordoned_paths
+from .features import has_cordons
 from .image import MetadataImage
 
 if TYPE_CHECKING:
@@ -55,6 +57,14 @@ class PublishedImage:
         """
         found = (self.image.brokers.get(each) for each, at_ms in self._lost_ms.items() if now_ms - at_ms < LOST_MS_MAX)
         return [broker for broker in found if broker is not None and broker.is_fenced]
+
+    def cordoned_log_dirs(self) -> frozenset[str] | None:
+        """Return the paths of this broker's cordoned log directories; None while the metadata has no place for any."""
+        return cordoned_paths(self.config) if has_cordons(self.image.features) else None
+
+    def is_cordoned(self, log_dir: str) -> bool:
+        """Return whether a log directory of this broker gets no new logs."""
+        return log_dir in (self.cordoned_log_dirs() or ())
 
     def broker(self, broker_id: int) -> BrokerImage | None:
         """Return a broker as it is known now, None for one that is not registered."""

@@ -39,6 +39,7 @@ def broker_record(broker: BrokerImage) -> BrokerRecord:
         is_fenced=broker.is_fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         features=_features(broker.features),
+        cordoned_log_dirs=list(broker.cordoned_log_dirs),
     )
 
 

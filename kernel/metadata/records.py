@@ -57,7 +57,7 @@ class SupportedFeature(Message):
 
 
 class BrokerRecord(Message, key=2, versions="0", flexible="0+"):
-    """A broker is registered like this; replaces what was known of it. `features` is tagged: every level has it."""
+    """A broker is registered like this; replaces what was known of it. The last two are tagged: of every level."""
 
     broker_id: int = f.int32()
     broker_epoch: int = f.int64()
@@ -68,6 +68,7 @@ class BrokerRecord(Message, key=2, versions="0", flexible="0+"):
     is_fenced: bool = f.boolean(default=True)
     in_controlled_shutdown: bool = f.boolean()
     features: list[SupportedFeature] = f.array(SupportedFeature, "0+", tag=0)
+    cordoned_log_dirs: list[UUID] = f.uuids("0+", tag=1)
 
 
 class RemoveBrokerRecord(Message, key=3, versions="0", flexible="0+"):

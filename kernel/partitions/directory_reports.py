@@ -40,6 +40,7 @@ class DirectoryReports:
         replicas: Replicas,
         known_directory: Callable[[UUID, int], UUID],
         assign: Callable[[Mapping[tuple[UUID, int], UUID]], Awaitable[None]],
+        cordoned_paths: Callable[[], frozenset[str] | None],
     ) -> None:
         """Make the reports.
 
@@ -47,10 +48,12 @@ class DirectoryReports:
             replicas: This broker's replicas.
             known_directory: Returns where the metadata has this broker's replica of a topic's partition.
             assign: Has the controller take note.
+            cordoned_paths: Returns which log directories are cordoned, None while the metadata has no place for it.
         """
         self._replicas = replicas
         self._known_directory = known_directory
         self._assign = assign
+        self._cordoned_paths = cordoned_paths
         self._is_wanted = trio.Event()
         self._is_wanted.set()
 
@@ -65,6 +68,14 @@ class DirectoryReports:
             told = getattr(engine, "failed_log_dirs", None)
             found += told() if told is not None else ()
         return found
+
+    def cordoned(self) -> list[UUID] | None:
+        """Return the ids of the log directories that are cordoned, None while the metadata has no place for it."""
+        paths = self._cordoned_paths()
+        if not paths:
+            return None if paths is None else []
+        infos = (info for engine in self._replicas.engines.values() for info in engine.log_dirs())
+        return sorted(info.directory_id for info in infos if info.path in paths and not info.error)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Tell what differs until cancelled; what is not told then is told after the next start."""

@@ -209,6 +209,11 @@ class QuorumNode:
     async def close(self) -> None:
         """Do nothing: what is committed is kept, and what is not is decided by the others."""
 
+    def cordons_changed(self) -> None:
+        """See `ClusterMember.cordons_changed`."""
+        if self._member is not None:
+            self._member.cordons_changed()
+
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """See `MetadataKeeping.services`: a term has its own."""
         return iter(())

@@ -62,6 +62,7 @@ class NodeParts:
         rules: The controller's collaborators.
         has_static_voters: Whether `controller.quorum.voters` says who votes, and the log does not (kraft.version 0).
         failed_directories: Returns the ids of this node's log directories that failed.
+        cordoned_directories: Returns the ids of those that are cordoned; see `DirectoryReports.cordoned`.
         supervise: Has what serves a controller start again when it crashes.
     """
 
@@ -73,6 +74,7 @@ class NodeParts:
     rules: ControllerRules
     has_static_voters: bool
     failed_directories: Callable[[], Sequence[UUID]]
+    cordoned_directories: Callable[[], Sequence[UUID] | None]
     supervise: Supervise
 
 
@@ -152,6 +154,7 @@ def _around(
     if parse_roles(config).is_broker:
         member = ClusterMember(config, machine, nodes, images, cluster_id)
         member.failed_directories = parts.failed_directories
+        member.cordoned_directories = parts.cordoned_directories
     request = registration_of(config, machine.ids.new_id(), host_name)
     channel = ControllerChannel("registration", config=config, machine=machine, nodes=nodes)
     voter = OwnVoter.configured(config, replica.directory_id, host_name)

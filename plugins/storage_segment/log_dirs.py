@@ -123,6 +123,8 @@ class LogDirs:
     def choose(self, wanted: str | None) -> LogDir:
         """Return the directory of a new log: the one that is wanted, or that with the fewest logs.
 
+        A cordoned one is taken only where all are: who asked for the replica on this broker all the same gets it.
+
         Raises:
             StorageError: `log.dirs` does not have it, or none works.
         """
@@ -134,7 +136,8 @@ class LogDirs:
         working = [log_dir for log_dir in self._dirs if not log_dir.error and not log_dir.is_reserved]
         if not working:
             raise StorageError("; ".join(log_dir.error for log_dir in self._dirs))
-        return min(working, key=lambda log_dir: len(log_dir.topic_ids))
+        free = [log_dir for log_dir in working if not self._context.is_cordoned(log_dir.name)]
+        return min(free or working, key=lambda log_dir: len(log_dir.topic_ids))
 
     def mark(self, log_dir: LogDir, partition: TopicPartition, mark: str) -> Path:
         """Rename a log's directory out of the way, for good, to a name with a suffix; return its path.

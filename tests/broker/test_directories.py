@@ -26,7 +26,11 @@ from odradek.kernel.wire.messages.api_09_offset_fetch import (
     OffsetFetchResponse,
 )
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.kernel.wire.messages.api_19_create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from tests.waiting import until, until_async
 
 from .broker_beside import address_of, work_beside
@@ -363,3 +367,38 @@ def test_a_log_that_is_gone_with_its_directory_is_told(tmp_path: Path, caplog: p
     caplog.clear()
     served(tmp_path, do_nothing)
     assert "begins anew" not in caplog.text
+
+
+def test_a_lone_brokers_cordoned_directory_gets_no_log_and_no_move(tmp_path: Path) -> None:
+    """As Kafka 4.3.1 does it, asked on 2026-11-26."""
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+
+    async def work(parts: BrokerParts) -> None:
+        await parts.metadata.calls.create_topics(wanted("t", 4))
+        homes = {parts.logs.replicas.get("t", index).log.log_dir for index in range(4)}
+        assert homes == {one}
+        topic = alter_dirs.AlterReplicaLogDirTopic(name="t", partitions=[0])
+        request = alter_dirs.AlterReplicaLogDirsRequest(dirs=[alter_dirs.AlterReplicaLogDir(path=two, topics=[topic])])
+        answer = parts.requests.router.routes[34].handler.handle(request, None)
+        assert answer.results[0].partitions[0].error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        (broker,) = parts.published.image.brokers.values()
+        assert len(broker.cordoned_log_dirs) == 1
+
+    served(tmp_path, work, f"cordoned.log.dirs={two}")
+
+
+def test_a_lone_broker_that_is_started_cordoned_takes_only_what_is_assigned_to_it(tmp_path: Path) -> None:
+    async def work(parts: BrokerParts) -> None:
+        refused = await parts.metadata.calls.create_topics(wanted("t", 4))
+        assert [topic.error_code for topic in refused.topics] == [ErrorCode.INVALID_REPLICATION_FACTOR]
+        by_hand = CreatableTopic(
+            name="t",
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1])],
+        )
+        taken = await parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[by_hand], timeout_ms=30_000))
+        assert [topic.error_code for topic in taken.topics] == [ErrorCode.NONE]
+        assert parts.logs.replicas.get("t", 0).offline_reason is None
+
+    served(tmp_path, work, "cordoned.log.dirs=*")

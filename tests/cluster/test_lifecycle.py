@@ -109,3 +109,16 @@ def test_a_directory_that_works_again_need_not_be_told() -> None:
     lifecycle.note_failures([], 2_000)
 
     assert lifecycle.untold_failure(90_000) is None
+
+
+def test_what_is_cordoned_is_told_once_it_is_ready() -> None:
+    lifecycle = begun()
+    lifecycle.cordoned = (ONE,)
+    assert lifecycle.heartbeat(5).cordoned_log_dirs is None
+    lifecycle.ready()
+    assert lifecycle.heartbeat(5).cordoned_log_dirs == [ONE]
+    lifecycle.cordoned = ()
+    assert lifecycle.heartbeat(5).cordoned_log_dirs == []
+    lifecycle.cordoned = None  # as long as the metadata has no place for it
+
+    assert lifecycle.heartbeat(5).cordoned_log_dirs is None

@@ -14,9 +14,14 @@ from odradek.kernel.controller.controller import Controller
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.metadata.controller_calls import directories_request
-from odradek.kernel.metadata.features import supported_ranges
+from odradek.kernel.metadata.features import METADATA_VERSION, METADATA_VERSION_CORDONS, supported_ranges
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest
+from odradek.kernel.wire.messages.api_57_update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from odradek.kernel.wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
 from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.kernel.wire.messages.api_64_unregister_broker import UnregisterBrokerRequest
@@ -26,6 +31,7 @@ from .metadata_helpers import CLUSTER_ID, DrivenController, make_rules
 
 NEW_ID = RandomIds(random.Random(5)).new_id
 TIMEOUT_MS = 9000
+SAFE_DOWNGRADE = 2
 
 
 class Cluster(DrivenController):
@@ -60,6 +66,16 @@ class Cluster(DrivenController):
             broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=offset, **wants
         )
         answer: BrokerHeartbeatResponse = self.apply(self.controller.decide(request))
+        return answer
+
+    def cordoned(self, broker_id: int) -> tuple[UUID, ...]:
+        return self.image.brokers[broker_id].cordoned_log_dirs
+
+    def set_metadata_version(self, level: int) -> UpdateFeaturesResponse:
+        update = FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=level, upgrade_type=SAFE_DOWNGRADE)
+        answer: UpdateFeaturesResponse = self.apply(
+            self.controller.decide(UpdateFeaturesRequest(feature_updates=[update]))
+        )
         return answer
 
     def join(self, broker_id: int) -> int:
@@ -337,3 +353,38 @@ def test_a_directory_of_the_controllers_own_node_is_told_without_a_heartbeat() -
 
     assert driven.image.topics_by_name["t"].partitions[0].leader == 2
     assert driven.image.brokers[1].log_dirs == ()
+
+
+def test_which_directories_are_cordoned_is_taken_from_heartbeats_and_kept_over_a_restart() -> None:
+    cluster = Cluster()
+    one, two = UUID(int=101), UUID(int=102)
+    epoch = cluster.ask_to_join(2, log_dirs=[one, two])
+    cluster.beat(2, epoch, cordoned_log_dirs=[two])
+    assert cluster.cordoned(2) == (two,)
+    cluster.beat(2, epoch)  # now it is unfenced
+    offset = cluster.image.offset
+    cluster.beat(2, epoch, cordoned_log_dirs=[two])
+    cluster.beat(2, epoch)  # one that says nothing of it changes nothing
+    assert cluster.image.offset == offset
+    cluster.beat(2, epoch, cordoned_log_dirs=[two, one])
+    cluster.now_ms += TIMEOUT_MS + 1
+    assert cluster.cordoned(2) == (two, one)
+    again = cluster.ask_to_join(2, log_dirs=[one, two])
+    assert cluster.image.brokers[2].is_cordoned
+    cluster.beat(2, again, cordoned_log_dirs=[])
+
+    assert cluster.cordoned(2) == ()
+
+
+def test_below_its_level_nothing_is_cordoned_and_what_is_keeps_the_level_up() -> None:
+    cluster = Cluster()
+    epoch = cluster.ask_to_join(2, log_dirs=[UUID(int=101)])
+    cluster.beat(2, epoch, cordoned_log_dirs=[UUID(int=101)])
+    refused = cluster.set_metadata_version(METADATA_VERSION_CORDONS - 1)
+    assert refused.error_message is not None
+    assert "Uncordon the log directories of broker 2 first." in refused.error_message
+    cluster.beat(2, epoch, cordoned_log_dirs=[])
+    assert cluster.set_metadata_version(METADATA_VERSION_CORDONS - 1).error_code == ErrorCode.NONE
+    cluster.beat(2, epoch, cordoned_log_dirs=[UUID(int=101)])
+
+    assert cluster.cordoned(2) == ()

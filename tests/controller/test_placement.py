@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import MutableSequence
 from typing import Any
+from uuid import UUID
 
 import attrs
 import hypothesis.strategies as st
@@ -96,6 +97,23 @@ def test_a_broker_that_stops_gets_no_replica(strategy: str) -> None:
     assert {frozenset(replicas) for replicas in placed} == {frozenset({0, 1})}
     with pytest.raises(KafkaError, match="only 2 broker"):
         run_at_once(place_replicas(strategy, stopping, 0, 1, 3, random.Random(1)))
+
+
+@pytest.mark.parametrize("strategy", PLACEMENTS)
+def test_a_broker_all_of_whose_log_directories_are_cordoned_gets_no_replica(strategy: str) -> None:
+    one, two = UUID(int=1), UUID(int=2)
+    cordons = [(), (one,), (one, two)]
+    disks = [
+        attrs.evolve(broker, log_dirs=(one, two), cordoned_log_dirs=cordoned)
+        for broker, cordoned in zip(brokers([None] * 3), cordons, strict=True)
+    ]
+    placed = run_at_once(place_replicas(strategy, disks, 0, 12, 2, random.Random(1)))
+
+    assert {frozenset(replicas) for replicas in placed} == {frozenset({0, 1})}
+    with pytest.raises(KafkaError, match="only 2 broker"):
+        run_at_once(place_replicas(strategy, disks, 0, 1, 3, random.Random(1)))
+    with pytest.raises(KafkaError, match=r"^All brokers are currently fenced, or have all their log directories cord"):
+        run_at_once(place_replicas(strategy, disks[2:], 0, 1, 1, random.Random(1)))
 
 
 def test_stripes_are_kafkas_when_the_rounds_begin_at_the_first() -> None:

@@ -116,7 +116,9 @@ def dirs_of(hosted: Hosted, wanted: dict[str, list[int]] | None) -> dict[str, di
     if wanted is not None:
         topics = [describe_dirs.DescribableLogDirTopic(topic=name, partitions=parts) for name, parts in wanted.items()]
     request = describe_dirs.DescribeLogDirsRequest(topics=topics)
-    response = DescribeLogDirsHandler(replicas=hosted.replicas).handle(request, CONTEXT)
+    response = DescribeLogDirsHandler(replicas=hosted.replicas, is_cordoned=lambda _path: False).handle(
+        request, CONTEXT
+    )
     assert all(result.error_code == 0 and result.total_bytes > 0 for result in response.results)
     return {
         Path(result.log_dir).name: {
@@ -144,7 +146,7 @@ def test_log_directories_tell_what_lies_in_them(hosted: Hosted) -> None:
 def test_the_size_of_a_log_is_told(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
-    response = DescribeLogDirsHandler(replicas=hosted.replicas).handle(
+    response = DescribeLogDirsHandler(replicas=hosted.replicas, is_cordoned=lambda _path: False).handle(
         describe_dirs.DescribeLogDirsRequest(topics=None), CONTEXT
     )
     (part,) = [part for result in response.results for topic in result.topics for part in topic.partitions]
@@ -155,7 +157,7 @@ def test_the_size_of_a_log_is_told(hosted: Hosted) -> None:
 def alter(hosted: Hosted, path: str, topic: str, *indexes: int) -> dict[int, int]:
     async def main() -> alter_dirs.AlterReplicaLogDirsResponse:
         moves = hosted.moves()
-        handler = AlterReplicaLogDirsHandler(replicas=hosted.replicas, moves=moves)
+        handler = AlterReplicaLogDirsHandler(replicas=hosted.replicas, moves=moves, is_cordoned=lambda _path: False)
         moved = alter_dirs.AlterReplicaLogDirTopic(name=topic, partitions=list(indexes))
         request = alter_dirs.AlterReplicaLogDirsRequest(dirs=[alter_dirs.AlterReplicaLogDir(path=path, topics=[moved])])
         response = handler.handle(request, CONTEXT)
@@ -271,7 +273,9 @@ def test_every_handler_can_give_every_part_an_error(hosted: Hosted) -> None:
         code,
         "",
     )
-    moving = AlterReplicaLogDirsHandler(replicas=replicas, moves=hosted.moves()).error_response(
+    moving = AlterReplicaLogDirsHandler(
+        replicas=replicas, moves=hosted.moves(), is_cordoned=lambda _path: False
+    ).error_response(
         alter_dirs.AlterReplicaLogDirsRequest(
             dirs=[
                 alter_dirs.AlterReplicaLogDir(
@@ -291,7 +295,7 @@ def test_every_handler_can_give_every_part_an_error(hosted: Hosted) -> None:
         code,
         "why",
     )
-    dirs = DescribeLogDirsHandler(replicas=replicas).error_response(
+    dirs = DescribeLogDirsHandler(replicas=replicas, is_cordoned=lambda _path: False).error_response(
         describe_dirs.DescribeLogDirsRequest(), CONTEXT, code, ""
     )
 

@@ -28,11 +28,13 @@ class Reported:
         self.hosted.replicas.on_room_changed = self.note_news
         self.hosted.open("t")
         self.hosted.produce("t", 0)
+        self.cordoned: frozenset[str] | None = None
         self.known: dict[tuple[UUID, int], UUID] = {}
         self.reports = DirectoryReports(
             replicas=self.hosted.replicas,
             known_directory=lambda topic_id, index: self.known.get((topic_id, index), UUID(int=0)),
             assign=self.assign,
+            cordoned_paths=lambda: self.cordoned,
         )
 
     def note_news(self) -> None:
@@ -88,3 +90,13 @@ def test_a_replica_that_failed_otherwise_is_not_told_as_lost(reported: Reported)
     reported.hosted.replicas.fail(replica, ZeroDivisionError("a bug"))
 
     assert (reported.report(), reported.news) == (here, 0)
+
+
+def test_cordoned_directories_are_told_by_their_ids(reported: Reported) -> None:
+    info, *_ = reported.hosted.replicas.engines["segment"].log_dirs()
+    assert reported.reports.cordoned() is None
+    reported.cordoned = frozenset()
+    assert reported.reports.cordoned() == []
+    reported.cordoned = frozenset({info.path, "elsewhere"})
+
+    assert reported.reports.cordoned() == [info.directory_id]

@@ -252,7 +252,7 @@ def test_a_replica_serves_while_it_is_copied_and_what_comes_meanwhile_moves_too(
             nursery.start_soon(move, hosted, replica, target, Workers(SystemThreads(), 1))
             await files.wait_held()
             hosted.produce("t", 3, 2)
-            described = DescribeLogDirsHandler(replicas=hosted.replicas).handle(
+            described = DescribeLogDirsHandler(replicas=hosted.replicas, is_cordoned=lambda _path: False).handle(
                 DescribeLogDirsRequest(topics=None), cast("RequestContext", None)
             )
             futures.extend(

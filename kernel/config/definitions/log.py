@@ -191,7 +191,6 @@ _INTERNAL: Final = frozenset(
 )
 
 _REFUSED: Final = {
-    "cordoned.log.dirs": "a directory cannot be kept from new partitions yet",
     "create.topic.policy.class.name": "a Java policy cannot run here, and topics would be created unchecked",
     "alter.config.policy.class.name": "a Java policy cannot run here, and configurations would be altered unchecked",
 }

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import trio
 
 from ...contracts.api_handler import AS_TASK, PENDING
@@ -22,12 +21,13 @@ from ...wire.errors import DecodeError
 from ...wire.headers import decode_request_header
 from ...wire.messages.api_58_envelope import EnvelopeResponse
 from ...wire.messages.data_principal import DefaultPrincipalData
+from ..forwarded import InnerRequest
 from ..long_requests import LONG_REQUESTS_MAX, GaveUpError, answer_in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ...contracts.api_handler import Answer, ConnectionInfo, RequestContext
+    from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.pieces import ListPieces
     from ...metadata.feed_view import MetadataFeedView
     from ...wire.headers import RequestHeader
@@ -39,21 +39,6 @@ FORWARDABLE: Final = frozenset({19, 20, 29, 30, 31, 33, 37, 38, 39, 40, 41, 43, 
 
 _SIZE_BYTES: Final = 4
 _VERSION_BYTES: Final = 2
-
-
-@attrs.frozen
-class InnerRequest:
-    """The request in an envelope, as its handler knows it; see `RequestContext`."""
-
-    route: Route
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    connection: ConnectionInfo
-
-    def hold(self) -> None:
-        """Do nothing: the envelope is held, as a task answers it."""
 
 
 class EnvelopeHandler:

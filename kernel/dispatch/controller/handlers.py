@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..admin_handlers import ASK_CONTROLLER
+from ..admin_handlers import ALTER_CONFIGS, ASK_CONTROLLER
+from ..cordon_check import CordonCheck
 from ..made_handlers import make_handler
 from .broker_calls import ANSWERS, BrokerCallHandler
 from .describe_cluster import DescribeControllersHandler
@@ -86,8 +87,10 @@ def shared_of_several(
         feed: Returns the node's metadata log.
         config: Returns this node's configuration with its dynamic layers.
     """
+    cordons = CordonCheck(broker_id, config, lambda: feed().image)
     given: dict[int, Given] = {
         **{api_key: {"calls": calls} for api_key in ASK_CONTROLLER},
+        **{api_key: {"calls": calls, "cordons": cordons} for api_key in ALTER_CONFIGS},
         32: {"broker_id": broker_id, "image": lambda: feed().image, "config": config},
         46: {"image": lambda: feed().image},
     }

@@ -4,7 +4,7 @@ As in Kafka the answer comes when the moves are begun; a replica serves while it
 how far its copy is. For the moment in which the copy takes the log's place clients get KAFKA_STORAGE_ERROR, which
 they retry.
 
-*Source:* KIP-113; error codes compared with Apache Kafka 4.3.1.
+*Source:* KIP-113, KIP-1066 (none moves into a cordoned one); error codes compared with Apache Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from ...wire.messages.api_34_alter_replica_log_dirs import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...contracts.api_handler import Answer, RequestContext
     from ...partitions.log_moves import LogMoves
     from ...partitions.replicas import Replicas
@@ -38,8 +40,9 @@ class AlterReplicaLogDirsHandler:
     api_key = 34
     pieces = ListPieces("dirs.topics.partitions", answers=["results.partitions"])
 
-    def __init__(self, *, replicas: Replicas, moves: LogMoves) -> None:
+    def __init__(self, *, replicas: Replicas, moves: LogMoves, is_cordoned: Callable[[str], bool]) -> None:
         self._replicas = replicas
+        self._is_cordoned = is_cordoned
         self._moves = moves
 
     def handle(self, request: AlterReplicaLogDirsRequest, context: RequestContext) -> Answer:
@@ -65,10 +68,12 @@ class AlterReplicaLogDirsHandler:
         return ErrorCode.NONE
 
     def _check_dir(self, path: str) -> None:
-        """Check that this broker has a working log directory of exactly this path."""
+        """Check that this broker has a working log directory of exactly this path, and that it is not cordoned."""
         for engine in self._replicas.engines.values():
             for log_dir in engine.log_dirs():
                 if log_dir.path == path:
+                    if self._is_cordoned(path):
+                        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
                     if log_dir.error:
                         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
                     return

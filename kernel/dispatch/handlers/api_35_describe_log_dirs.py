@@ -20,7 +20,7 @@ from ...wire.messages.api_35_describe_log_dirs import (
 from ..stepped_handler import SteppedHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.log_values import LogDirInfo
@@ -34,8 +34,9 @@ class DescribeLogDirsHandler(SteppedHandler):
 
     api_key = 35
 
-    def __init__(self, *, replicas: Replicas) -> None:
+    def __init__(self, *, replicas: Replicas, is_cordoned: Callable[[str], bool]) -> None:
         self._replicas = replicas
+        self._is_cordoned = is_cordoned
 
     def is_long(self, request: DescribeLogDirsRequest, context: RequestContext) -> bool:
         """Return whether there are many partitions in the directories."""
@@ -50,7 +51,7 @@ class DescribeLogDirsHandler(SteppedHandler):
         """List every directory of every storage."""
         found = yield from self._topics_by_dir(request)
         results = [
-            _describe(log_dir, found.get(log_dir.path, []))
+            _describe(log_dir, found.get(log_dir.path, []), self._is_cordoned(log_dir.path))
             for engine in self._replicas.engines.values()
             for log_dir in engine.log_dirs()
         ]
@@ -100,9 +101,13 @@ def _future_of(index: int, replica: Replica, future: FutureLog) -> DescribeLogDi
     )
 
 
-def _describe(log_dir: LogDirInfo, topics: list[DescribeLogDirsTopic]) -> DescribeLogDirsResult:
+def _describe(log_dir: LogDirInfo, topics: list[DescribeLogDirsTopic], is_cordoned: bool) -> DescribeLogDirsResult:
     if log_dir.error:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir.path)
     return DescribeLogDirsResult(
-        log_dir=log_dir.path, topics=topics, total_bytes=log_dir.total_bytes, usable_bytes=log_dir.usable_bytes
+        log_dir=log_dir.path,
+        topics=topics,
+        total_bytes=log_dir.total_bytes,
+        usable_bytes=log_dir.usable_bytes,
+        is_cordoned=is_cordoned,
     )

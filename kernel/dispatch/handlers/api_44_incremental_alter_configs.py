@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...config.alter import Alteration
 from ...contracts.pieces import ListPieces
 from ...wire.messages.api_44_incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
 from ..controller_call import message_of
+from ..cordon_check import ask_for_the_rest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
     from ...metadata.controller_calls import ControllerCalls
-    from ...wire.messages.api_44_incremental_alter_configs import IncrementalAlterConfigsRequest
+    from ...wire.messages.api_44_incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
+    from ..cordon_check import CordonCheck
 
 
 class IncrementalAlterConfigsHandler:
@@ -29,13 +34,18 @@ class IncrementalAlterConfigsHandler:
         "resources", answers=["responses"], items_max=10, long_frame_bytes=512, together="resource_type resource_name"
     )
 
-    def __init__(self, *, calls: ControllerCalls) -> None:
-        """Make the handler; `calls` bring what is asked to the controller."""
+    def __init__(self, *, calls: ControllerCalls, cordons: CordonCheck) -> None:
+        """Make the handler; `calls` bring what is asked to the controller, but for what `cordons` refuse before."""
         self._calls = calls
+        self._cordons = cordons
 
     async def handle_async(self, request: IncrementalAlterConfigsRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request)
+        refusals = [
+            self._cordons.refusal(resource.resource_type, resource.resource_name, _alterations(resource), context)
+            for resource in request.resources
+        ]
+        return await ask_for_the_rest(self._calls, request, refusals, AlterConfigsResourceResponse)
 
     def error_response(
         self, request: IncrementalAlterConfigsRequest, context: RequestContext, code: ErrorCode, detail: str
@@ -52,3 +62,7 @@ class IncrementalAlterConfigsHandler:
                 for resource in request.resources
             ]
         )
+
+
+def _alterations(resource: AlterConfigsResource) -> Iterator[Alteration]:
+    return (Alteration(config.name, config.config_operation, config.value) for config in resource.configs)

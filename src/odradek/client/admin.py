@@ -135,6 +135,7 @@ class Admin(GroupCalls, TransactionCalls, QuorumCalls):
                     for topic in result.topics
                     for item in topic.partitions
                 ),
+                result.is_cordoned,
             )
             for result in response.results
         ]

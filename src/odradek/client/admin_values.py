@@ -174,13 +174,17 @@ class ReplicaInDir:
 
 @attrs.frozen
 class LogDir:
-    """One of a broker's log directories; `total_bytes` and `usable_bytes` are its file system's, -1 when unknown."""
+    """One of a broker's log directories; `total_bytes` and `usable_bytes` are its file system's, -1 when unknown.
+
+    One that is cordoned gets no new replicas (KIP-1066).
+    """
 
     path: str
     is_failed: bool
     total_bytes: int
     usable_bytes: int
     replicas: tuple[ReplicaInDir, ...]
+    is_cordoned: bool = False
 
 
 @attrs.frozen
