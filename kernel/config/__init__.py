@@ -11,6 +11,7 @@
 | `start_topics` | how a topic that exists differs from its section of the file |
 | `checks`, `tier_checks` | what keys must fulfil together |
 | `roles` | broker, controller or both; where the controller is |
+| `cordons` | which log directories get no new logs |
 | `durations` | `30m` and the like, as people write them |
 | `meta_properties` | `meta.properties`, in which a directory says whose it is |
 | `listeners` | `listeners`, `advertised.listeners` and the security protocol map as endpoints |
