@@ -118,12 +118,7 @@ class LogParts:
             settings=lambda: CompactorSettings.of(published.config),
             start_worker=partial(start_worker, machine=machine),
         )
-        self.directory_reports = DirectoryReports(
-            replicas=self.replicas,
-            known_directory=self._known_directory,
-            assign=calls.assign_directories,
-            cordoned_paths=published.cordoned_log_dirs,
-        )
+        self.directory_reports = self._make_reports()
         self.replicas.on_room_changed = self.directory_reports.wake
         self.log_moves = LogMoves(
             self.replicas,
@@ -140,6 +135,14 @@ class LogParts:
             lambda: self._published.config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"),
             lambda: clock.monotonic_ms() / 1000,
             threads.new_event(),
+        )
+
+    def _make_reports(self) -> DirectoryReports:
+        return DirectoryReports(
+            replicas=self.replicas,
+            known_directory=self._known_directory,
+            assign=self._calls.assign_directories,
+            cordoned_paths=self._published.cordoned_log_dirs,
         )
 
     def _make_lifecycle(self, events: ReplicaEvents) -> ReplicaLifecycle:
