@@ -10,14 +10,15 @@
 | there is | the node |
 | --- | --- |
 | what the cluster was founded with | is founded |
-| a metadata log, a snapshot, `quorum-state` | is founded; or, with the latter, votes by its configuration |
+| records of the metadata, a snapshot, `quorum-state` | is founded; or, with the latter, votes by its configuration |
 | `founding.checkpoint` | holds a founding |
 | a cluster's id | is an observer: its voter's metadata is gone, or was never there; or votes by its configuration |
 | nothing | is unfounded |
 | partitions, and none of the above | is refused |
 
 It votes by its configuration (kraft.version 0) where there is `bootstrap.checkpoint` and `controller.quorum.voters`
-names it; but once the log or a snapshot of it names voters, those count.
+names it; but once the log or a snapshot of it names voters, those count. A metadata log in which nothing stands is
+none: a start that was cut off left it, before the node promised anything.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from ..types import METADATA_TOPIC, ZERO_ID
 from .founding import FoundingNode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ..config.broker import BrokerConfig
     from ..machine.files import FileLock, Files
@@ -50,8 +51,8 @@ HELD: Final = "founding.checkpoint"
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 LOCK: Final = ".lock"
 METADATA_LOG: Final = f"{METADATA_TOPIC}-0"
-_OF_METADATA: Final = (".checkpoint", ".log", QUORUM_STATE)
-"""How the names end of what makes a directory that of a metadata log."""
+_OF_METADATA: Final = (".checkpoint", ".log")
+"""How the names end of what makes a directory that of a metadata log, if anything is in it."""
 
 
 class Standing(Enum):
@@ -107,17 +108,18 @@ class FoundingDirectory:
             StorageError: They cannot be read, or there are partitions without metadata.
             CorruptionError: A file of them is damaged.
         """
-        names = {Path(name): self._names(Path(name)) for name in (*self._config.log_dirs, *self._config.reserved_dirs)}
+        names = {Path(name): self._sizes(Path(name)) for name in (*self._config.log_dirs, *self._config.reserved_dirs)}
         meta = self._meta(self._home)
         cluster_id = "" if meta is None else meta.cluster_id
         for path in (each / METADATA_LOG for each, found in names.items() if METADATA_LOG in found):
-            inside = self._names(path)
-            if any(name.endswith(_OF_METADATA) for name in inside):
+            inside = self._sizes(path)
+            if QUORUM_STATE in inside or any(size and name.endswith(_OF_METADATA) for name, size in inside.items()):
                 founding = read_founding(path, self._files)
                 if founding is None and QUORUM_STATE in inside and self._votes_by_configuration(names):
                     return FoundDirectory(Standing.STATIC, cluster_id)
                 known = cluster_id or ("" if founding is None else founding.cluster_id)
-                return FoundDirectory(Standing.FOUNDED, known, names_voters=bool({FOUNDING, QUORUM_STATE} & inside))
+                names_voters = FOUNDING in inside or QUORUM_STATE in inside
+                return FoundDirectory(Standing.FOUNDED, known, names_voters=names_voters)
         if HELD in names[self._home]:
             with telling_disk_errors("read", self._home / HELD):
                 held = read_file(self._files, self._home / HELD)
@@ -128,11 +130,11 @@ class FoundingDirectory:
         self._check_empty(names)
         return FoundDirectory(Standing.UNFOUNDED, "")
 
-    def _votes_by_configuration(self, names: Mapping[Path, set[str]]) -> bool:
+    def _votes_by_configuration(self, names: Mapping[Path, Collection[str]]) -> bool:
         """Return whether the directory was formatted by hand, and `controller.quorum.voters` names its node."""
         return BOOTSTRAP in names[self._home] and self._config.node_id in parse_roles(self._config).voters
 
-    def _check_empty(self, names: Mapping[Path, set[str]]) -> None:
+    def _check_empty(self, names: Mapping[Path, Collection[str]]) -> None:
         for path, found in names.items():
             meta = self._meta(path)
             if meta is not None and meta.cluster_id:
@@ -141,7 +143,7 @@ class FoundingDirectory:
                     "changed: is its disk not mounted? A disk that was replaced is made the cluster's by "
                     f"`odradek format --cluster-id {meta.cluster_id} --no-initial-controllers`"
                 )
-            if logs := sorted(name for name in found if self._is_log(path / name)):
+            if logs := sorted(name for name in found if name != METADATA_LOG and self._is_log(path / name)):
                 raise StorageError(
                     f"there are logs in {path} ({', '.join(logs[:3])}) and no metadata in {self}, so nothing was "
                     "changed: is a disk of log.dirs not mounted, or a directory left out?"
@@ -149,14 +151,15 @@ class FoundingDirectory:
 
     def _is_log(self, path: Path) -> bool:
         is_named_so = "-" in path.name and path.name.rpartition("-")[2].isdigit()
-        return is_named_so and any(name.endswith(".log") for name in self._names(path))
+        return is_named_so and any(name.endswith(".log") for name in self._sizes(path))
 
-    def _names(self, path: Path) -> set[str]:
+    def _sizes(self, path: Path) -> dict[str, int]:
+        """Return what is in a directory, by name, with sizes in bytes; nothing where there is none."""
         with telling_disk_errors("list", path):
             try:
-                return {entry.name for entry in self._files.listdir(path)}
+                return {entry.name: entry.size_bytes for entry in self._files.listdir(path)}
             except (FileNotFoundError, NotADirectoryError):
-                return set()
+                return {}
 
     def _meta(self, path: Path) -> MetaProperties | None:
         return read_meta_properties(self._files, path)

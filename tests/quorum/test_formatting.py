@@ -138,6 +138,38 @@ def test_it_votes_by_its_configuration_when_it_starts_again_too(
     assert (found.standing, found.cluster_id) == (standing, CLUSTER_ID)
 
 
+@pytest.mark.parametrize(
+    ("settings", "records", "standing"),
+    [
+        (VOTERS, b"", Standing.STATIC),
+        (SERVERS, b"", Standing.OBSERVER),
+        (VOTERS, b"of one that was alone", Standing.FOUNDED),
+    ],
+    ids=["voters of the configuration", "voters of others", "one that was alone"],
+)
+def test_what_a_first_start_left_that_was_cut_off_before_any_promise_is_no_metadata(
+    tmp_path: Path, settings: dict[str, str], records: bytes, standing: Standing
+) -> None:
+    config = config_of(tmp_path, settings)
+    Formatting(config, real_machine(), cluster_id=CLUSTER_ID).run()
+    log = tmp_path / "a" / "__cluster_metadata-0"
+    log.mkdir()
+    (log / "partition.metadata").write_text("version: 0")
+    (log / "00000000000000000000.log").write_bytes(records)
+    found = FoundingDirectory(config, real_machine()).look()
+
+    assert (found.standing, found.cluster_id) == (standing, CLUSTER_ID)
+    assert found.names_voters == (not records)
+
+
+def test_who_has_an_empty_metadata_log_and_no_cluster_is_to_found_one(tmp_path: Path) -> None:
+    log = tmp_path / "a" / "__cluster_metadata-0"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.log").touch()
+
+    assert FoundingDirectory(config_of(tmp_path, VOTERS), real_machine()).look().standing is Standing.UNFOUNDED
+
+
 @pytest.mark.interop
 def test_kafkas_tools_read_what_ours_writes(tmp_path: Path) -> None:
     config = config_of(tmp_path, SERVERS)
