@@ -189,8 +189,9 @@ class MetadataFeed:
         store = self._metadata.snapshots
         return None if store is None else store.read_part(SnapshotId(end_offset, epoch), position, max_bytes)
 
-    def follower_fetch(self, replica_id: int, directory_id: UUID, fetch_offset: int) -> None:
+    def follower_fetch(self, replica_id: int, directory_id: UUID, fetch_offset: int, high_watermark: int) -> None:
         """Take note of an observer's fetch: it has all that stands before `fetch_offset`. Others are nobody's."""
+        del high_watermark  # all that is read here is committed
         if replica_id not in self.image.brokers:
             return
         now_ms = self._clock.now_ms()

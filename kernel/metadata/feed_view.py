@@ -112,8 +112,15 @@ class MetadataFeedView(Protocol):
         """
         ...
 
-    def follower_fetch(self, replica_id: int, directory_id: UUID, fetch_offset: int) -> None:
-        """Take note that a replica has everything below `fetch_offset`, as it asks for what comes next."""
+    def follower_fetch(self, replica_id: int, directory_id: UUID, fetch_offset: int, high_watermark: int) -> None:
+        """Take note that a replica has everything below `fetch_offset`, as it asks for what comes next.
+
+        Args:
+            replica_id: Which.
+            directory_id: In which its log lies.
+            fetch_offset: Where its log ends.
+            high_watermark: What it knows to be committed; beyond all offsets where it does not say it.
+        """
         ...
 
     def batches(self, offset: int, end_offset: int, max_bytes: int) -> bytes:

@@ -246,11 +246,14 @@ class QuorumFeed:
         """See `MetadataFeedView.diverges`."""
         return self._log.diverges(last_fetched_epoch, fetch_offset)
 
-    def follower_fetch(self, replica_id: int, directory_id: UUID, fetch_offset: int) -> None:
-        """Take note of a fetch, of a voter as of a broker that observes."""
+    def follower_fetch(self, replica_id: int, directory_id: UUID, fetch_offset: int, high_watermark: int) -> None:
+        """Take note of a fetch, of a voter as of a broker that observes: its image has what it knows to be committed.
+
+        See `MetadataFeedView.follower_fetch` for the arguments.
+        """
         self._log.follower_fetch(replica_id, directory_id, fetch_offset)
         if replica_id in self.image.brokers:
-            self._note_offset(replica_id, fetch_offset - 1)
+            self._note_offset(replica_id, min(fetch_offset, high_watermark) - 1)
 
     def batches(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
         """Return whole batches of `[offset, end_offset)`, at least one; none where that is empty.

@@ -80,7 +80,7 @@ class ControllerFeed:
     def diverges(self, last_fetched_epoch: int, fetch_offset: int) -> EpochEnd | None:
         return self.epoch_end
 
-    def follower_fetch(self, replica_id: int, directory_id: UUID, fetch_offset: int) -> None:
+    def follower_fetch(self, replica_id: int, directory_id: UUID, fetch_offset: int, high_watermark: int) -> None:
         self.fetched.append((replica_id, fetch_offset))
         self.on_fetch(self)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,12 +31,14 @@ from odradek.kernel.wire.messages.api_55_describe_quorum import TopicData as Des
 from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest
 from odradek.lab.simulator.cluster import CONTROLLER_PORT, Cluster
 from odradek.lab.simulator.machine import SimulatedHost
+from tests.cluster.images import image
 from tests.cluster.simulated import in_cluster
 from tests.plugins.election_quorum.nodes import directory_of
 from tests.quorum.quorum_world import Quorum, append, in_quorum
 
 CONTEXT: Any = SimpleNamespace(api_version=17)
 KNOWN_BY_IDS = {"controller.quorum.voters": "1@one:9093,2@two:9093,3@three:9093"}
+NOT_SAID = (1 << 63) - 1
 NEWEST: Any = SimpleNamespace(api_version=2)
 
 
@@ -47,7 +50,17 @@ class Images:
     store: None = None
 
 
-def feed_of(quorum: Quorum, log: QuorumLog, images: Images | None = None, **settings: str) -> QuorumFeed:
+def nobody(_broker_id: int, _offset: int) -> None:
+    """Take no note of how far a broker is."""
+
+
+def feed_of(
+    quorum: Quorum,
+    log: QuorumLog,
+    images: Images | None = None,
+    note_offset: Callable[[int, int], object] = nobody,
+    **settings: str,
+) -> QuorumFeed:
     """Return a controller's node as others see it."""
     chosen = {
         "node.id": str(log.node_id),
@@ -63,17 +76,25 @@ def feed_of(quorum: Quorum, log: QuorumLog, images: Images | None = None, **sett
         config=config,
         machine=machine,
         cluster_id=lambda: "",
-        note_offset=lambda _broker_id, _offset: None,
+        note_offset=note_offset,
     )
 
 
-def fetch(log: QuorumLog, replica_id: int, directory_id: uuid.UUID, offset: int, last_epoch: int = 1) -> FetchRequest:
+def fetch(
+    log: QuorumLog,
+    replica_id: int,
+    directory_id: uuid.UUID,
+    offset: int,
+    last_epoch: int = 1,
+    high_watermark: int = NOT_SAID,
+) -> FetchRequest:
     partition = FetchPartition(
         current_leader_epoch=log.leader_epoch,
         fetch_offset=offset,
         last_fetched_epoch=last_epoch if offset else 0,
         partition_max_bytes=1 << 20,
         replica_directory_id=directory_id,
+        high_watermark=high_watermark,
     )
     topic = FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
     replica = ReplicaState(replica_id=replica_id)
@@ -134,6 +155,22 @@ def test_who_is_no_voter_reads_what_is_committed_and_commits_nothing() -> None:
         "the voter's id on another disk": (False, False),
         "the voter": (True, True),
     }
+
+
+def test_a_broker_that_votes_follows_as_far_as_it_knows_of_what_is_committed() -> None:
+    async def main(quorum: Quorum) -> list[int]:
+        leader, noted = await quorum.settled(), list[tuple[int, int]]()
+        feed = feed_of(
+            quorum, leader, Images(image({})), note_offset=lambda broker_id, offset: noted.append((broker_id, offset))
+        )
+        voter = next(each for each in quorum.controllers if each != leader.node_id)
+        end = leader.end_offset
+        for known in (end - 1, end, NOT_SAID):
+            await fetched(feed, fetch(leader, voter, directory_of(voter), end, high_watermark=known))
+        assert {broker_id for broker_id, _ in noted} == {voter}
+        return [end - offset for _, offset in noted]
+
+    assert in_quorum(main) == [2, 1, 1]
 
 
 def test_voters_that_are_meant_for_another_or_known_to_nobody_get_no_vote() -> None:
@@ -242,7 +279,7 @@ def test_a_new_voter_is_asked_which_kraft_versions_it_supports() -> None:
             config=first.options.config,
             machine=cluster.client_machine("asker"),
             cluster_id=lambda: "",
-            note_offset=lambda _broker_id, _offset: None,
+            note_offset=nobody,
         )
         return [await feed.kraft_versions("broker-1", port) for port in (CONTROLLER_PORT, CONTROLLER_PORT + 1)]
 

@@ -57,7 +57,7 @@ class MetadataFetchHandler:
         replica_id = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
         answer = _refused(feed, wanted)
         if answer is None:
-            feed.follower_fetch(replica_id, wanted.replica_directory_id, wanted.fetch_offset)
+            feed.follower_fetch(replica_id, wanted.replica_directory_id, wanted.fetch_offset, wanted.high_watermark)
             await self._wait_for_news(feed, replica_id, wanted, request.max_wait_ms)
             answer = _refused(feed, wanted)  # the log may begin later by now, and another may lead
         if answer is None:

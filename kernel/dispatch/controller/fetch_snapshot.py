@@ -73,7 +73,7 @@ class FetchSnapshotHandler:
                 answer.error_code = error
                 return answer
             # It has nothing of this log yet; but it is there, and its leader need not think that it is alone.
-            feed.follower_fetch(request.replica_id, wanted.replica_directory_id, 0)
+            feed.follower_fetch(request.replica_id, wanted.replica_directory_id, 0, 0)
         found = feed.snapshot_part(identifier.end_offset, identifier.epoch, max(wanted.position, 0), limit)
         if found is None:
             answer.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
