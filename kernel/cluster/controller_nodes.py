@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from ..records.control import KRaftVoters
 
+CONTROLLERS: Final = 2
+"""The endpoint type of controllers, in DescribeCluster."""
 NOBODY: Final = -1
 """The leader where there is none, or none is known."""
 

@@ -17,6 +17,7 @@ from .controller_channel import ControllerChannel
 from .metadata_copy import MetadataCopy
 from .metadata_fetches import MetadataFetcher
 from .metadata_observer import MetadataObserver, ObserverSettings
+from .peer_settings import QUORUM_REQUEST_TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +56,7 @@ class FollowedMetadata:
         settings = ObserverSettings(
             fetcher=MetadataFetcher.configured(config, cluster_id),
             listener_name=config.get_list("controller.listener.names")[0],
-            timeout_ms=config.get_int("controller.quorum.request.timeout.ms"),
+            timeout_ms=config.get_int(QUORUM_REQUEST_TIMEOUT),
             snapshots=SnapshotSettings.configured(config),
         )
         copy = MetadataCopy(opened, machine.files, Workers(machine.threads, 1))

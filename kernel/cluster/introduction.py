@@ -30,6 +30,7 @@ from ..wire.messages.api_55_describe_quorum import DescribeQuorumRequest, Partit
 from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature
 from .controller_channel import ControllerChannel
+from .controller_nodes import CONTROLLERS
 from .member import FINAL_REFUSALS
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CONTROLLERS: Final = 2
 ASK_MS: Final = 2000
 """How long one controller has to answer before the next is asked."""
 QUIET_S: Final = 5.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import ssl
 
     from ..config.broker import BrokerConfig
+
+
+QUORUM_REQUEST_TIMEOUT: Final = "controller.quorum.request.timeout.ms"
 
 
 def peer_settings(config: BrokerConfig) -> ConnectionSettings:
@@ -29,7 +32,7 @@ def peer_settings(config: BrokerConfig) -> ConnectionSettings:
 
 def quorum_settings(config: BrokerConfig) -> ConnectionSettings:
     """Return the settings of connections to controllers: who is not there is not waited for as long as brokers are."""
-    return attrs.evolve(peer_settings(config), setup_timeout_ms=config.get_int("controller.quorum.request.timeout.ms"))
+    return attrs.evolve(peer_settings(config), setup_timeout_ms=config.get_int(QUORUM_REQUEST_TIMEOUT))
 
 
 def controller_tls(config: BrokerConfig) -> ssl.SSLContext | None:

@@ -26,6 +26,7 @@ log is `controller/local_log.py`.
 | `founding_messages` | Pure core: what they say to each other meanwhile |
 | `founding_directory` | Shell: what the directories say of that, and the founding that is kept until all have it |
 | `founding_shell`, `founding_handlers` | Shell: the rounds in which they ask, and what they answer meanwhile |
+| `voters_record` | Pure core: voters that are named from outside, as the log names them |
 | `growing` | Shell: whether a metadata log was kept by one node alone, which is to be the first of several |
 | `formatting` | Shell: directories made a cluster's by hand, as `kafka-storage format` makes them |
 | `own_voter` | Shell: what a controller asks of the leader about itself: to be a voter, and that its address is known |

@@ -28,6 +28,7 @@ from ..cluster.controller_channel import ControllerChannel
 from ..cluster.controller_nodes import NOBODY
 from ..cluster.interruption import Interruption
 from ..cluster.metadata_fetches import LogEnd, read_fetch, read_snapshot_part
+from ..cluster.peer_settings import QUORUM_REQUEST_TIMEOUT
 from ..config.roles import BOOTSTRAP, VOTERS
 from ..contracts.election import FetchEnded, PeerRefused, Role
 from ..controller.snapshots import SnapshotId
@@ -97,7 +98,7 @@ class MetadataFollowing:
         self._images = images
         self._fetcher = fetcher
         self._nodes = nodes
-        self._timeout_ms = config.get_int("controller.quorum.request.timeout.ms")
+        self._timeout_ms = config.get_int(QUORUM_REQUEST_TIMEOUT)
         self._channel = ControllerChannel(
             "the metadata log", config=config, machine=machine, nodes=nodes, but=config.node_id
         )

@@ -31,8 +31,8 @@ from ..wire.codec import encode_bytes
 from ..wire.message import Message
 from .founding import FoundingVoter
 from .founding_directory import BOOTSTRAP, METADATA_LOG, FoundingDirectory, make_directory
-from .founding_shell import voters_record
 from .growing import was_kept_alone
+from .voters_record import voters_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

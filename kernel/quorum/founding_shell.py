@@ -17,6 +17,8 @@ import attrs
 import trio
 
 from ..classes import frozen
+from ..cluster.controller_nodes import CONTROLLERS
+from ..cluster.joining import CLUSTER_ID
 from ..cluster.peer_settings import controller_tls, peer_settings
 from ..config.broker import Setting
 from ..config.roles import parse_roles
@@ -28,7 +30,6 @@ from ..peers.backoff import Backoff
 from ..peers.connection import open_connection
 from ..peers.errors import ClientError
 from ..peers.lifetime import single_error
-from ..records.control import KRaftVersionRange, KRaftVoter, KRaftVoters, VoterEndpoint
 from ..types import id_text
 from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from .founding import (
@@ -45,6 +46,7 @@ from .founding import (
 from .founding_directory import FoundingDirectory, Standing
 from .founding_handlers import DescribeFoundingHandler, FetchFoundingHandler
 from .founding_messages import describe_quorum, fetch_founding, founding_bytes, is_founded, told_by
+from .voters_record import voters_record
 
 if TYPE_CHECKING:
     import ssl
@@ -65,11 +67,6 @@ QUIET_S: Final = 2.0
 """How long nothing is said of who is waited for."""
 PAUSE_MS_MIN: Final = 20
 PAUSE_MS_MAX: Final = 1000
-CONTROLLERS: Final = 2
-"""The endpoint type of controllers, in DescribeCluster."""
-KRAFT_VERSIONS: Final = (0, 1)
-"""The versions of a quorum's protocol that a voter of ours speaks."""
-CLUSTER_ID: Final = "odradek.cluster.id"
 _KEPT_ALONE: Final = (
     "the metadata in {} was kept by one node alone, so nothing there says who votes: if it was this one, "
     "`odradek format --cluster-id {} --standalone --ignore-formatted` makes it the first of several"
@@ -316,28 +313,6 @@ class FoundingShell:
     def _write(self, founding: Founding) -> bytes:
         checkpoint = FoundingCheckpoint(voters_record(founding.voters, self._listener), founding.cluster_id)
         return encode_founding(checkpoint, self._machine.clock.now_ms())
-
-
-def voters_record(voters: Iterable[FoundingVoter], listener: str) -> KRaftVoters:
-    """Return voters as the log names them.
-
-    Args:
-        voters: Who votes.
-        listener: The name of the listener at which they are found.
-    """
-    lowest, highest = KRAFT_VERSIONS
-    speaks = KRaftVersionRange(min_supported_version=lowest, max_supported_version=highest)
-    return KRaftVoters(
-        voters=[
-            KRaftVoter(
-                voter_id=each.node_id,
-                voter_directory_id=each.directory_id,
-                endpoints=[VoterEndpoint(name=listener, host=each.host, port=each.port)],
-                k_raft_version_feature=speaks,
-            )
-            for each in voters
-        ]
-    )
 
 
 async def founded_config(

@@ -140,11 +140,11 @@ def _around(
         images,
         config=config,
         machine=machine,
-        cluster_id=lambda: cluster_id,
+        cluster_id=cluster_id,
         note_offset=terms.note_offset,
     )
     host_name = machine.network.host_name()
-    own = OwnNode(cluster_id=lambda: cluster_id, endpoints=controller_endpoints(config, host_name))
+    own = OwnNode(cluster_id=cluster_id, endpoints=controller_endpoints(config, host_name))
     channels = VoterChannels(config, machine, nodes=nodes, own=own, step=replica.step)
     listener_name = config.get_list("controller.listener.names")[0]
     known = KnownControllers(replica, nodes, listener_name=listener_name, retain=channels.retain)

@@ -30,8 +30,8 @@ from ..types import id_text
 from ..wire.messages import api_80_add_raft_voter as add
 from ..wire.messages import api_82_update_raft_voter as update
 from ..wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest
-from .founding_shell import KRAFT_VERSIONS
 from .registration import said_of
+from .voters_record import KRAFT_VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
-from ..cluster.peer_settings import controller_tls, quorum_settings
+from ..cluster.peer_settings import QUORUM_REQUEST_TIMEOUT, controller_tls, quorum_settings
 from ..config.listeners import controller_endpoints
 from ..config.roles import parse_roles
 from ..contracts.election import Role
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ..records.control import KRaftVoters
     from ..wire.message import Message
     from .quorum_log import QuorumLog
-
-REQUEST_TIMEOUT: Final = "controller.quorum.request.timeout.ms"
 
 
 class Images(Protocol):
@@ -66,7 +64,7 @@ class QuorumFeed:
         *,
         config: BrokerConfig,
         machine: Machine,
-        cluster_id: Callable[[], str],
+        cluster_id: str,
         note_offset: Callable[[int, int], object],
     ) -> None:
         """Give out this log.
@@ -76,7 +74,7 @@ class QuorumFeed:
             images: What is committed of it.
             config: The node's: where controllers are found that the log does not name.
             machine: Its clock, its network.
-            cluster_id: Returns the cluster's id, empty while it is not known.
+            cluster_id: The cluster's, empty where only the log says it.
             note_offset: Told how far a registered broker follows: its id, and the last offset that it has.
         """
         roles = parse_roles(config)
@@ -100,7 +98,7 @@ class QuorumFeed:
     @property
     def cluster_id(self) -> str:
         """The cluster's id, empty while it is not known."""
-        return self.image.cluster_id or self._cluster_id()
+        return self.image.cluster_id or self._cluster_id
 
     @property
     def image(self) -> MetadataImage:
@@ -188,7 +186,7 @@ class QuorumFeed:
 
     async def kraft_versions(self, host: str, port: int) -> tuple[int, int] | None:
         """Ask a controller which levels of `kraft.version` it supports; None when it does not answer in its time."""
-        with trio.move_on_after(self._config.get_int(REQUEST_TIMEOUT) / 1000):
+        with trio.move_on_after(self._config.get_int(QUORUM_REQUEST_TIMEOUT) / 1000):
             try:
                 async with open_connection(
                     host,
@@ -198,7 +196,7 @@ class QuorumFeed:
                     context=controller_tls(self._config),
                 ) as connection:
                     asked = ApiVersionsRequest(client_software_name="odradek", client_software_version="1")
-                    answer = await connection.request(asked, timeout_ms=self._config.get_int(REQUEST_TIMEOUT))
+                    answer = await connection.request(asked, timeout_ms=self._config.get_int(QUORUM_REQUEST_TIMEOUT))
                     found = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
                     return found.get(KRAFT_VERSION, (0, 0))
             except ClientError:

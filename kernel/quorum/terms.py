@@ -276,7 +276,7 @@ class ControllerTerms:
             log.info("this node is the active controller, in epoch %d", leader_epoch)
             with self._images.led():
                 await self._serve(leader_epoch)
-            log.info("this node is not the active controller any more, since epoch %d", leader_epoch)
+            log.info("this node is not the active controller any more: its epoch %d is over", leader_epoch)
             await self._images.advance(self._replica.high_watermark)
 
     async def _won(self) -> int:

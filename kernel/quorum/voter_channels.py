@@ -20,7 +20,7 @@ import trio
 
 from ..cluster.metadata_fetches import endpoints_of
 from ..cluster.peer_channel import PeerChannel
-from ..cluster.peer_settings import controller_tls, quorum_settings
+from ..cluster.peer_settings import QUORUM_REQUEST_TIMEOUT, controller_tls, quorum_settings
 from ..contracts.election import PeerMessage, PeerRefused
 from ..errors import KafkaError
 from ..peers.errors import ClientError, NobodyListensError
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RECONNECT_MS_MAX: Final = 100
-REQUEST_TIMEOUT: Final = "controller.quorum.request.timeout.ms"
 
 
 class VoterChannel(PeerChannel):
@@ -69,7 +68,7 @@ class VoterChannel(PeerChannel):
         self._voter_id = voter_id
         self._nodes = nodes
         self._step = step
-        self._timeout_ms = config.get_int(REQUEST_TIMEOUT)
+        self._timeout_ms = config.get_int(QUORUM_REQUEST_TIMEOUT)
         self._outbox: dict[type[Message], tuple[Message, float]] = {}
         self._has_output = trio.Event()
         self._scope = trio.CancelScope()
@@ -134,11 +133,11 @@ class OwnNode:
     """What a controller says of itself in its messages.
 
     Attributes:
-        cluster_id: Returns the cluster's id.
+        cluster_id: The cluster's.
         endpoints: Name, host and port of its listeners.
     """
 
-    cluster_id: Callable[[], str]
+    cluster_id: str
     endpoints: Sequence[tuple[str, str, int]]
 
 
@@ -185,7 +184,7 @@ class VoterChannels:
     def send(self, messages: Sequence[PeerMessage]) -> None:
         """Have requests sent to voters, soon, or never."""
         for each in messages:
-            message = addressed(each.message, self._own.cluster_id(), self._own.endpoints)
+            message = addressed(each.message, self._own.cluster_id, self._own.endpoints)
             self._channel_of(each.broker_id).put(message)
 
     def _channel_of(self, voter_id: int) -> VoterChannel:

@@ -24,7 +24,8 @@ from odradek.kernel.network.configure import network_settings
 from odradek.kernel.network.server import NetworkServer
 from odradek.kernel.quorum.founding import FoundingVoter
 from odradek.kernel.quorum.founding_messages import founding_answer
-from odradek.kernel.quorum.founding_shell import FoundingOutcome, founded_config, voters_record
+from odradek.kernel.quorum.founding_shell import FoundingOutcome, founded_config
+from odradek.kernel.quorum.voters_record import voters_record
 from odradek.kernel.types import METADATA_TOPIC
 from odradek.kernel.wire.messages.api_55_describe_quorum import (
     DescribeQuorumRequest,

@@ -17,7 +17,7 @@ from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.quorum.formatting import Formatting, check_formatting, parse_voters, standalone
 from odradek.kernel.quorum.founding import FoundingVoter
 from odradek.kernel.quorum.founding_directory import FoundingDirectory, Standing
-from odradek.kernel.quorum.founding_shell import voters_record
+from odradek.kernel.quorum.voters_record import voters_record
 from odradek.kernel.records.batch import iterate_batches
 from odradek.kernel.records.control import ControlRecord, SnapshotHeader, read_control_records
 from odradek.testing.faults import FaultyFiles

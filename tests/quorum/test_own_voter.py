@@ -16,8 +16,8 @@ from odradek.kernel.contracts.election import Role
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.peers.errors import ConnectionFailedError
 from odradek.kernel.quorum.founding import FoundingVoter
-from odradek.kernel.quorum.founding_shell import voters_record
 from odradek.kernel.quorum.own_voter import OwnVoter, VoterUpkeep
+from odradek.kernel.quorum.voters_record import voters_record
 from odradek.kernel.records.control import KRaftVoters
 from odradek.kernel.types import id_text
 from odradek.kernel.wire.message import Message

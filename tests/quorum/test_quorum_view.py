@@ -75,7 +75,7 @@ def feed_of(
         images or Images(),
         config=config,
         machine=machine,
-        cluster_id=lambda: "",
+        cluster_id="",
         note_offset=note_offset,
     )
 
@@ -278,7 +278,7 @@ def test_a_new_voter_is_asked_which_kraft_versions_it_supports() -> None:
             Images(),
             config=first.options.config,
             machine=cluster.client_machine("asker"),
-            cluster_id=lambda: "",
+            cluster_id="",
             note_offset=nobody,
         )
         return [await feed.kraft_versions("broker-1", port) for port in (CONTROLLER_PORT, CONTROLLER_PORT + 1)]

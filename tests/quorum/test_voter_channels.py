@@ -112,7 +112,7 @@ class Two:
             config,
             machine,
             nodes=self.nodes,
-            own=OwnNode(cluster_id=lambda: CLUSTER_ID, endpoints=[("CONTROLLER", "controller-1", PORT)]),
+            own=OwnNode(cluster_id=CLUSTER_ID, endpoints=[("CONTROLLER", "controller-1", PORT)]),
             step=self._hear,
         )
 
