@@ -440,13 +440,6 @@ class MetadataLog:
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
-    async def write_snapshot(self) -> None:
-        """Write a snapshot of the current image and give up what it makes unnecessary; only from `run`'s task.
-
-        A snapshot that cannot be written is logged and tried again later: the log itself has everything.
-        """
-        await self._upkeep.write_or_tell(self._image)
-
     async def _finish_lowering(self) -> None:
         """Write a snapshot at the level to which `metadata.version` was lowered, and give up all that is before it.
 

@@ -142,20 +142,3 @@ def search_max_timestamp(log: PartitionLog) -> Search:
     if batch is None:
         return None
     return (yield BatchSearch(batch, timestamp, 0))
-
-
-def run_search(search: Search) -> TimestampOffset | None:
-    """Run a search to its end, however long that takes.
-
-    Raises:
-        StorageError: The log cannot be read.
-        CorruptRecordsError: A batch cannot be read.
-    """
-    found: TimestampOffset | None = None
-    try:
-        wanted = next(search)
-        while True:
-            wanted = search.send(find_in_batch(*wanted))
-    except StopIteration as end:
-        found = end.value
-    return found

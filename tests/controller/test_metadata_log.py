@@ -122,6 +122,10 @@ async def create(metadata: MetadataLog, *names: str) -> None:
     assert [0] * len(names) == [result.error_code for result in response.topics]
 
 
+async def write_snapshot(metadata: MetadataLog) -> None:
+    await metadata._upkeep.write(metadata.image)
+
+
 async def add_broker(metadata: MetadataLog, broker_id: int) -> None:
     epoch = await metadata.submit(lambda controller, _: controller.register_broker(registration(broker_id)))
     await metadata.submit(lambda controller, _: controller.change_broker(broker_id, epoch, fence=False))
@@ -397,7 +401,7 @@ def test_when_a_level_is_lowered_nothing_of_before_is_there_when_it_is_answered(
                 await create(metadata, name)
                 if name == "t" or snapshots_count == 2:
                     for _ in range(min(snapshots_count, 1)):
-                        await metadata.write_snapshot()
+                        await write_snapshot(metadata)
             await lower(metadata)
             without_its_lock(tmp_path / "data", tmp_path / "copy")
             await create(metadata, "v")
@@ -434,9 +438,9 @@ def test_a_level_whose_snapshot_cannot_be_written_is_not_answered_and_made_good_
         async with trio.open_nursery() as nursery:
             await nursery.start(metadata.run)
             await metadata.register(registration())
-            await metadata.write_snapshot()
+            await write_snapshot(metadata)
             await create(metadata, "t")
-            await metadata.write_snapshot()
+            await write_snapshot(metadata)
             metadata._upkeep.store = failing(directory=storage.log.directory, files=storage.files)
             with pytest.raises(KafkaError) as refused:
                 await lower(metadata)

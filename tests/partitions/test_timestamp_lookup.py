@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from odradek.kernel.contracts.storage import PartitionLog
 from odradek.kernel.partitions.timestamp_lookup import (
     BatchSearch,
+    Search,
     TimestampOffset,
     find_in_batch,
-    run_search,
     search_by_timestamp,
     search_max_timestamp,
 )
@@ -21,6 +21,17 @@ from odradek.kernel.records.compression import DECOMPRESSED_BYTES_MAX, Compressi
 from odradek.kernel.records.record import encode_record
 
 from ..records.bombs import RECORD, batch_around
+
+
+def run_search(search: Search) -> TimestampOffset | None:
+    """Run a search to its end, however long that takes."""
+    try:
+        wanted = next(search)
+        while True:
+            wanted = search.send(find_in_batch(*wanted))
+    except StopIteration as end:
+        found: TimestampOffset | None = end.value
+        return found
 
 
 def batch_of(
