@@ -22,30 +22,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import attrs
-
 from ..classes import define
-from ..records.batch import (
-    CONTROL_FLAG,
-    DELETE_HORIZON_FLAG,
-    KNOWN_ATTRIBUTES,
-    TIMESTAMP_TYPE_FLAG,
-    TRANSACTIONAL_FLAG,
-    BatchHeader,
-    TimestampType,
-    encode_batch,
-)
+from ..records.batch import DELETE_HORIZON_FLAG, BatchHeader, encode_batch
 from ..records.compression import compress
 from ..records.record_view import NEVER_DUE
 from ..records.run import GOES, STAYS, STAYS_FOR_NOW, Kept, RecordRun
-from ..types import NO_TIMESTAMP
+from ..records.thinned import emptied, thinned, thinned_header
 
 if TYPE_CHECKING:
     from ..types import Buffer
     from .marked_transactions import MarkedTransactions, UntouchedTransactions
     from .selections import RunDue, RunSelection
 
-_EMPTY_ATTRIBUTES: Final = TIMESTAMP_TYPE_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 _ONE_RECORD: Final = bytes([STAYS])
 
 
@@ -167,24 +155,15 @@ class BatchFilter:
     def _empty(self, batch: Buffer, header: BatchHeader) -> tuple[Buffer, BatchHeader]:
         if not header.records_count:
             return batch, header
-        empty = attrs.evolve(
-            header,
-            attributes=header.attributes & _EMPTY_ATTRIBUTES,
-            base_timestamp=NO_TIMESTAMP,
-            records_count=0,
-        )
-        return encode_batch(empty, b""), empty
+        return emptied(header)
 
     def _rewritten(
         self, header: BatchHeader, run: RecordRun, flags: bytes, kept: Kept, *, needs_horizon: bool
     ) -> tuple[Buffer, BatchHeader]:
-        fresh = attrs.evolve(header, attributes=header.attributes & KNOWN_ATTRIBUTES, records_count=kept.records_count)
-        if header.timestamp_type is TimestampType.CREATE_TIME:
-            fresh.max_timestamp = header.base_timestamp + kept.timestamp_delta_max
-        if needs_horizon:
-            fresh.attributes |= DELETE_HORIZON_FLAG
-            fresh.base_timestamp = self.now_ms + self.delete_retention_ms
-            payload = run.rebased(flags, header.base_timestamp - fresh.base_timestamp)
-        else:
-            payload = kept.payload
+        if not needs_horizon:
+            return thinned(header, kept)
+        fresh = thinned_header(header, kept)
+        fresh.attributes |= DELETE_HORIZON_FLAG
+        fresh.base_timestamp = self.now_ms + self.delete_retention_ms
+        payload = run.rebased(flags, header.base_timestamp - fresh.base_timestamp)
         return encode_batch(fresh, compress(header.compression_id, payload)), fresh
