@@ -1,0 +1,257 @@
+"""Pure core: the waiting index: which records of a partition wait, in what order; all of it follows from the log.
+
+Whoever reads the log tells the index what it says, batch by batch. So each replica has the same one, and a new leader
+goes on with its own:
+
+    a record waits                     `waits`
+    it waits further on in the log     `carried`: what held it is about to go
+    a name is withdrawn                `cancelled`
+    a record was delivered             `delivered`: nothing that was due before it waits any more
+    the log starts later               `start_advanced`: what is held by companions below it is withdrawn
+
+A withdrawal is looked up when its record comes due: only then is it read, and its name known. It is forgotten once all
+is over that waited when it came.
+
+`encode` writes all of it, to be kept with the offset that the log was read to; `decode` gives it back about as fast as
+bytes are copied, whatever waits.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final
+
+from .slots import CHUNK_ENTRIES, FIRST_CHUNK, Slots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .slots import Cursor, Waiting
+
+PREPARED_AT_ONCE: Final = 4 * CHUNK_ENTRIES
+_MAGIC: Final = b"odrw"
+_VERSION: Final = 0
+_HEAD: Final = struct.Struct(">4sbqqii")
+_STALE: Final = struct.Struct(">qq")
+_CANCEL: Final = struct.Struct(">16sqq")
+_SLOT: Final = struct.Struct(">b16s16s16si")
+_NO_SLOT: Final = -1
+_LENGTH: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
+_KEY_BYTES: Final = 16
+
+
+class WaitingIndex:
+    """What waits in one partition. Owned by the task that reads its log."""
+
+    def __init__(self, chunk_entries: int = CHUNK_ENTRIES) -> None:
+        """Begin with nothing: before the log's first offset.
+
+        Args:
+            chunk_entries: How many entries are packed together; the work of `prepare` is cut into as many.
+        """
+        self._chunk_entries = chunk_entries
+        self._slots = Slots(chunk_entries)
+        self._start_offset = 0
+        self._latest_due_ms = -1
+        self._stale: dict[int, int] = {}  # below which offset the older companions of what was carried lie: how many
+        self._cancels: dict[bytes, tuple[int, int]] = {}  # name: origin, latest due time before it; by the latter
+        self._sweep: Cursor | None = None
+
+    def __repr__(self) -> str:
+        return f"<WaitingIndex: {self.waiting_count} wait, {len(self._cancels)} withdrawals>"
+
+    @property
+    def waiting_count(self) -> int:
+        """How many records wait, withdrawn ones that are not due yet included.
+
+        Exact when `prepare` returned True, and the log does not start amidst what was carried: then it is too small.
+        """
+        return len(self._slots) - sum(self._stale.values())
+
+    # ----------------------------------------------------------------------------------------------- what the log says
+
+    def waits(self, waiting: Waiting) -> None:
+        """Take note of a record that waits."""
+        self.note_due(waiting.due_ms)
+        self._slots.add(waiting)
+
+    def note_due(self, due_ms: int) -> None:
+        """Take note of a record that may wait later, when its transaction is committed."""
+        if due_ms > self._latest_due_ms:
+            self._latest_due_ms = due_ms
+
+    def carried(self, waiting: Waiting, below: int) -> None:
+        """Take note of a record that waits already, and is now held by another companion.
+
+        Args:
+            waiting: It, with the new companion.
+            below: The older one lies below this offset.
+        """
+        self._slots.add(waiting)
+        if below > self._start_offset:
+            self._stale[below] = self._stale.get(below, 0) + 1
+
+    def cancelled(self, id_digest: bytes, origin: int) -> None:
+        """Take note that the records of a name that were produced before an offset are withdrawn."""
+        self._cancels.pop(id_digest, None)
+        if len(self._slots) or self._latest_due_ms >= 0:
+            self._cancels[id_digest] = (origin, self._latest_due_ms)
+
+    def delivered(self, due_ms: int, origin: int) -> None:
+        """Take note that a record was delivered: whatever is in the order before it does not wait any more."""
+        last: tuple[int, int] | None = None
+        for waiting in self._slots.pop_through(due_ms, origin):
+            if waiting[:2] == last:
+                self._note_dropped()
+            last = waiting[:2]
+
+    def start_advanced(self, offset: int) -> None:
+        """Take note that the log starts at an offset: what is held by companions below it does not wait any more."""
+        if offset > self._start_offset:
+            self._start_offset = offset
+            self._slots.filter_first(offset)
+            self._sweep = FIRST_CHUNK
+
+    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
+        """Forget withdrawals that cannot concern anything any more.
+
+        Args:
+            due_ms: All that was due before has been delivered.
+            pending_origin: Records from this offset on may still come to wait; None when no transaction is open.
+        """
+        for id_digest, (origin, latest_due_ms) in list(self._cancels.items()):
+            if latest_due_ms >= due_ms or (pending_origin is not None and pending_origin < origin):
+                return
+            del self._cancels[id_digest]
+
+    # ---------------------------------------------------------------------------------------------------- what is due
+
+    def prepare(self, now_ms: int, entries_max: int = PREPARED_AT_ONCE) -> bool:
+        """Work towards what is due; return False when there is more to do.
+
+        Args:
+            now_ms: The wall clock, or some time after it, to be ready by then.
+            entries_max: About how many entries may be looked at.
+        """
+        looked_count = 0
+        while self._sweep is not None:
+            if looked_count >= entries_max:
+                return False
+            self._sweep = self._slots.filter_chunk(self._sweep, self._start_offset)
+            looked_count += self._chunk_entries
+            if self._sweep is None:
+                self._stale = {below: count for below, count in self._stale.items() if below > self._start_offset}
+        return self._slots.prepare(now_ms, max(entries_max - looked_count, 1))
+
+    def due(self, now_ms: int, count_max: int) -> list[Waiting]:
+        """Return the first records that are due, in order, as far as they are prepared; they wait until `delivered`."""
+        while True:
+            peeked = self._slots.peek(now_ms, count_max + 1)
+            looked = list(zip_longest(peeked, peeked[1:]))[:count_max]  # of one more nobody knows what follows
+            found = [
+                waiting
+                for waiting, after in looked
+                if waiting.companion >= self._start_offset and not _is_older(waiting, after)
+            ]
+            if found or not looked:
+                return found
+            for waiting, after in looked:
+                if _is_older(waiting, after):
+                    self._note_dropped()
+            self._slots.drop(len(looked))
+
+    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
+        """Return whether the record of a name, produced at an offset, was withdrawn."""
+        found = None if id_digest is None else self._cancels.get(id_digest)
+        return found is not None and origin < found[0]
+
+    def next_due_ms(self) -> int | None:
+        """Return when to look again, perhaps too early; None when nothing waits."""
+        return self._slots.next_due_ms()
+
+    # ---------------------------------------------------------------------------------------------------- checkpoints
+
+    def encode(self) -> Iterator[bytes]:
+        """Write all of it, in pieces; nothing may be changed meanwhile."""
+        crc = 0
+        for piece in self._pieces():
+            crc = zlib.crc32(piece, crc)
+            yield piece
+        yield _CRC.pack(crc)
+
+    def _pieces(self) -> Iterator[bytes]:
+        yield _HEAD.pack(
+            _MAGIC, _VERSION, self._start_offset, self._latest_due_ms, len(self._stale), len(self._cancels)
+        )
+        for below, count in self._stale.items():
+            yield _STALE.pack(below, count)
+        for id_digest, (origin, latest_due_ms) in self._cancels.items():
+            yield _CANCEL.pack(id_digest, origin, latest_due_ms)
+        for slot in self._slots.all_slots():
+            chunks = slot.all_chunks()
+            if chunks:
+                keys = (key.to_bytes(_KEY_BYTES, "big") for key in (slot.begin, slot.low, slot.high))
+                yield _SLOT.pack(slot.shift, *keys, len(chunks))
+            for chunk in chunks:
+                yield _LENGTH.pack(len(chunk))
+                yield chunk
+        yield _SLOT.pack(_NO_SLOT, b"", b"", b"", 0)
+
+    @classmethod
+    def decode(cls, data: bytes, chunk_entries: int = CHUNK_ENTRIES) -> WaitingIndex:
+        """Return the index that was written, its entries packed as they were.
+
+        Raises:
+            ValueError: It is damaged, or of another version.
+        """
+        if len(data) < _CRC.size or zlib.crc32(data[: -_CRC.size]) != _CRC.unpack_from(data, len(data) - _CRC.size)[0]:
+            raise ValueError("the checkpoint of a waiting index does not carry its own CRC")
+        magic, version, start_offset, latest_due_ms, stale_count, cancels_count = _HEAD.unpack_from(data)
+        if (magic, version) != (_MAGIC, _VERSION):
+            raise ValueError(f"a checkpoint of a waiting index has version {version}, {_VERSION} is known")
+        index = cls(chunk_entries)
+        index._start_offset, index._latest_due_ms = start_offset, latest_due_ms
+        position = _HEAD.size
+        for _ in range(stale_count):
+            below, count = _STALE.unpack_from(data, position)
+            index._stale[below] = count
+            position += _STALE.size
+        for _ in range(cancels_count):
+            id_digest, origin, latest = _CANCEL.unpack_from(data, position)
+            index._cancels[id_digest] = (origin, latest)
+            position += _CANCEL.size
+        index._restore_slots(data, position)
+        index._sweep = FIRST_CHUNK if start_offset else None  # perhaps one was under way
+        return index
+
+    def _restore_slots(self, data: bytes, position: int) -> None:
+        while True:
+            shift, *keys, chunks_count = _SLOT.unpack_from(data, position)
+            position += _SLOT.size
+            if shift == _NO_SLOT:
+                return
+            chunks = []
+            for _ in range(chunks_count):
+                (length,) = _LENGTH.unpack_from(data, position)
+                position += _LENGTH.size
+                chunks.append(data[position : position + length])
+                position += length
+            begin, low, high = (int.from_bytes(key, "big") for key in keys)
+            self._slots.restore_slot(shift, begin >> shift, (low, high), chunks)
+
+    def _note_dropped(self) -> None:
+        """Take note that one of the older companions of what was carried is forgotten."""
+        if not self._stale:
+            return  # this replica began behind it
+        below = min(self._stale)
+        self._stale[below] -= 1
+        if not self._stale[below]:
+            del self._stale[below]
+
+
+def _is_older(waiting: Waiting, after: Waiting | None) -> bool:
+    """Return whether what comes after is the same record, held by a newer companion."""
+    return after is not None and waiting[:2] == after[:2]

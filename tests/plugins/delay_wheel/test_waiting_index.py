@@ -1,0 +1,340 @@
+"""The waiting index against a model that keeps a dictionary: order, time, withdrawals, carrying, checkpoints."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from odradek.plugins.delay_wheel.slots import Waiting
+from odradek.plugins.delay_wheel.waiting_index import WaitingIndex
+
+END_OF_TIME = 2**63 - 1
+CHUNK_ENTRIES = 8
+"""So that a few hundred records are a crowd."""
+NAMES = [bytes([number]) * 16 for number in range(3)]
+
+
+def index_of(waiting: Iterable[Waiting]) -> WaitingIndex:
+    index = WaitingIndex(CHUNK_ENTRIES)
+    for each in waiting:
+        index.waits(each)
+    return index
+
+
+def take_all(index: WaitingIndex, now_ms: int = END_OF_TIME, *, at_once: int = 100) -> list[Waiting]:
+    """Deliver what is due until there is nothing."""
+    found: list[Waiting] = []
+    while True:
+        while not index.prepare(now_ms, CHUNK_ENTRIES):
+            pass
+        due = index.due(now_ms, at_once)
+        if not due:
+            return found
+        found += due
+        index.delivered(*due[-1][:2])
+
+
+def copy_of(index: WaitingIndex) -> WaitingIndex:
+    return WaitingIndex.decode(b"".join(index.encode()), CHUNK_ENTRIES)
+
+
+class AgainstAModel(RuleBasedStateMachine):
+    """A partition's log is made up; the index hears of it, and the model knows."""
+
+    @initialize(seed=st.integers(0, 2**32))
+    def begin(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.index = WaitingIndex(CHUNK_ENTRIES)
+        self.model: dict[tuple[int, int], int] = {}  # (due, origin) to companion
+        self.names: dict[int, bytes] = {}
+        self.withdrawn: set[int] = set()
+        self.end_offset = 0
+        self.start_offset = 0
+        self.carried_below = 0
+        self.now_ms = 1_000_000
+
+    @rule(
+        count=st.integers(1, 12) | st.integers(40, 150),
+        span_ms=st.sampled_from([1, 50, 5_000, 10**7, 10**12, END_OF_TIME - 10**7]),
+        name=st.none() | st.sampled_from(NAMES),
+    )
+    def records_wait(self, count: int, span_ms: int, name: bytes | None) -> None:
+        companion = self.end_offset
+        for number in range(count):
+            origin = companion + 1 + number
+            due_ms = self.now_ms + self.random.randrange(span_ms)
+            self.index.waits(Waiting(due_ms, origin, companion))
+            self.model[due_ms, origin] = companion
+            if name is not None:
+                self.names[origin] = name
+        self.end_offset += count + 1
+
+    @rule(late_ms=st.sampled_from([0, 1, 70, 10_000, 10**9]), count=st.integers(1, 50))
+    def time_passes_and_some_are_delivered(self, late_ms: int, count: int) -> None:
+        self.now_ms += late_ms
+        self.deliver(count)
+
+    @rule(count=st.integers(1, 200))
+    def all_is_drained(self, count: int) -> None:
+        now_ms, self.now_ms = self.now_ms, END_OF_TIME
+        self.deliver(count)
+        self.now_ms = now_ms
+
+    def deliver(self, count: int) -> None:
+        while not self.index.prepare(self.now_ms, 20):
+            pass
+        found = self.index.due(self.now_ms, count)
+        expected = sorted(key for key in self.model if key[0] <= self.now_ms)[: len(found)]
+        assert [waiting[:2] for waiting in found] == expected
+        assert bool(found) == any(due_ms <= self.now_ms for due_ms, _ in self.model)
+        for due_ms, origin, companion in found:
+            assert self.model.pop((due_ms, origin)) == companion
+            assert self.index.is_withdrawn(self.names.get(origin), origin) == (origin in self.withdrawn)
+        if found:
+            self.index.delivered(*found[-1][:2])
+            self.index.forget_cancels(found[-1].due_ms, None)
+
+    @rule(name=st.sampled_from(NAMES))
+    def a_name_is_withdrawn(self, name: bytes) -> None:
+        self.end_offset += 1
+        self.index.cancelled(name, self.end_offset)
+        self.withdrawn |= {origin for origin, named in self.names.items() if named == name}
+
+    @precondition(lambda self: self.model)
+    @rule(share=st.floats(0, 1), goes=st.booleans())
+    def what_the_oldest_companions_hold_is_carried(self, share: float, goes: bool) -> None:
+        below = int(self.start_offset + (self.end_offset - self.start_offset) * share)
+        companion = self.end_offset
+        self.end_offset += 1
+        self.carried_below = max(self.carried_below, below)
+        for (due_ms, origin), held_by in self.model.items():
+            if held_by < below:
+                self.index.carried(Waiting(due_ms, origin, companion), below)
+                self.model[due_ms, origin] = companion
+        if goes:
+            self.start_offset = max(self.start_offset, below)
+            self.index.start_advanced(self.start_offset)
+
+    @rule(share=st.floats(0, 1))
+    def records_are_deleted(self, share: float) -> None:
+        self.delete_below(int(self.start_offset + (self.end_offset - self.start_offset) * share))
+
+    def delete_below(self, offset: int) -> None:
+        self.start_offset = offset
+        self.index.start_advanced(offset)
+        self.model = {key: companion for key, companion in self.model.items() if companion >= self.start_offset}
+
+    @rule()
+    def it_is_kept_and_read_again(self) -> None:
+        self.index = copy_of(self.index)
+
+    @invariant()
+    def it_never_looks_too_late(self) -> None:
+        next_due_ms = self.index.next_due_ms()
+        if self.model:
+            assert next_due_ms is not None
+            assert next_due_ms <= min(self.model)[0]
+
+    def teardown(self) -> None:
+        if not hasattr(self, "index"):
+            return
+        self.delete_below(max(self.start_offset, self.carried_below))
+        while not self.index.prepare(0, 1_000):
+            pass
+        assert self.index.waiting_count == len(self.model)
+        found = take_all(self.index)
+        assert [waiting[:2] for waiting in found] == sorted(self.model)
+
+
+AgainstAModel.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestAgainstAModel = AgainstAModel.TestCase
+
+
+def test_records_are_due_by_time_then_by_offset() -> None:
+    index = index_of([Waiting(20, 5, 4), Waiting(10, 7, 6), Waiting(20, 3, 2), Waiting(10, 8, 6)])
+
+    assert [waiting.origin for waiting in take_all(index)] == [7, 8, 3, 5]
+
+
+def test_nothing_is_due_before_its_millisecond() -> None:
+    index = index_of([Waiting(1_000, 1, 0)])
+
+    assert take_all(index, 999) == []
+    assert take_all(index, 1_000) == [Waiting(1_000, 1, 0)]
+
+
+def test_what_is_due_waits_until_it_was_delivered() -> None:
+    index = index_of([Waiting(10, 1, 0), Waiting(10, 2, 0)])
+    index.prepare(10)
+
+    assert index.due(10, 1) == index.due(10, 1) == [Waiting(10, 1, 0)]
+    assert index.waiting_count == 2
+
+
+def test_who_comes_late_and_is_due_earlier_goes_first() -> None:
+    index = index_of(Waiting(1_000 + number, number, 0) for number in range(10))
+    index.prepare(2_000)
+    index.delivered(1_004, 4)
+
+    index.waits(Waiting(7, 50, 49))
+
+    assert [waiting.origin for waiting in take_all(index)] == [50, 5, 6, 7, 8, 9]
+
+
+def test_a_delivery_says_that_nothing_before_it_waits() -> None:
+    index = index_of(Waiting(number // 3, number, 0) for number in range(9))
+
+    index.delivered(1, 4)
+
+    assert [waiting.origin for waiting in take_all(index)] == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("span_ms", [1, 1_000, 10**6, 10**9])
+def test_a_crowd_is_sorted_in_slices(span_ms: int) -> None:
+    drawn = random.Random(1)
+    crowd = [Waiting(10**12 + drawn.randrange(span_ms), number, number // 10) for number in range(300)]
+    index = index_of(crowd)
+
+    slices_count = 1
+    while not index.prepare(10**13, 1):
+        slices_count += 1
+
+    assert slices_count > 3
+    assert take_all(index, at_once=30) == sorted(crowd)
+
+
+def test_slots_that_begin_later_are_left_alone() -> None:
+    index = index_of(Waiting(10**12 + number, number, 0) for number in range(300))
+
+    assert index.prepare(10**6, 1)
+    assert index.next_due_ms() == 10**12 >> 32 << 32  # nobody has looked more closely
+
+
+def test_the_end_of_time_is_not_too_far() -> None:
+    far = [Waiting(END_OF_TIME, END_OF_TIME, END_OF_TIME), Waiting(END_OF_TIME, 1, 0), Waiting(0, 2, 0)]
+
+    assert take_all(copy_of(index_of(far))) == sorted(far)
+
+
+def test_it_takes_less_than_24_bytes_a_record() -> None:
+    count = 20_000
+    drawn = random.Random(1)
+    index = WaitingIndex()
+    for number in range(count):
+        index.waits(Waiting(10**12 + drawn.randrange(10**8), number, number // 10))
+
+    assert len(b"".join(index.encode())) < 24 * count
+    chunks = [chunk for slot in index._slots.all_slots() for chunk in slot.all_chunks()]
+    assert sum(map(len, chunks)) == 20 * count
+
+
+def test_a_withdrawal_is_of_what_was_there() -> None:
+    index = index_of([Waiting(10, 1, 0)])
+    index.cancelled(NAMES[0], 5)
+    index.waits(Waiting(20, 8, 7))
+
+    assert index.is_withdrawn(NAMES[0], 1)
+    assert not index.is_withdrawn(NAMES[0], 8)
+    assert not index.is_withdrawn(NAMES[1], 1)
+    assert not index.is_withdrawn(None, 1)
+
+
+def test_a_withdrawal_where_nothing_ever_waited_is_not_kept() -> None:
+    index = WaitingIndex()
+    index.cancelled(NAMES[0], 5)
+
+    assert not index.is_withdrawn(NAMES[0], 1)
+
+
+def test_a_withdrawal_is_kept_until_all_is_over_that_waited_then() -> None:
+    index = index_of([Waiting(10, 1, 0), Waiting(20, 2, 0)])
+    index.cancelled(NAMES[0], 5)
+
+    index.forget_cancels(20, None)
+    assert index.is_withdrawn(NAMES[0], 1)
+    index.forget_cancels(21, 3)  # an open transaction has records that were produced before
+    assert index.is_withdrawn(NAMES[0], 1)
+    index.forget_cancels(21, 6)
+    assert not index.is_withdrawn(NAMES[0], 1)
+
+
+def test_what_may_wait_later_keeps_a_withdrawal_too() -> None:
+    index = WaitingIndex()
+    index.note_due(10)
+    index.cancelled(NAMES[0], 5)
+
+    assert index.is_withdrawn(NAMES[0], 1)
+
+
+def test_what_is_carried_waits_once_and_is_held_by_the_newer_companion() -> None:
+    index = index_of([Waiting(10, 1, 0), Waiting(20, 2, 0)])
+    index.carried(Waiting(10, 1, 50), 40)
+
+    assert index.waiting_count == 2
+    assert take_all(index) == [Waiting(10, 1, 50), Waiting(20, 2, 0)]
+    assert index.waiting_count == 0
+
+
+def test_what_was_carried_is_not_lost_with_its_older_companion() -> None:
+    index = index_of([Waiting(10, 1, 0), Waiting(10, 2, 0)])
+    index.carried(Waiting(10, 2, 50), 40)
+    index.prepare(10)
+    index.start_advanced(40)
+    index.waits(Waiting(9, 60, 3))  # a companion that is gone
+    index.waits(Waiting(10, 2, 7))  # and another one
+
+    assert index.due(10, 1) == [Waiting(10, 2, 50)]
+    assert take_all(index, at_once=1) == [Waiting(10, 2, 50)]
+
+
+def test_deleting_records_withdraws_what_was_not_carried() -> None:
+    index = index_of([Waiting(10, 1, 0), Waiting(20, 2, 0), Waiting(30, 60, 59)])
+    index.carried(Waiting(10, 1, 50), 40)
+    index.start_advanced(40)
+    while not index.prepare(0, 1):
+        pass
+
+    assert index.waiting_count == 2
+    assert take_all(index) == [Waiting(10, 1, 50), Waiting(30, 60, 59)]
+
+
+def test_a_replica_that_begins_behind_what_was_carried_counts_it_once() -> None:
+    index = WaitingIndex()
+    index.start_advanced(40)
+    index.carried(Waiting(10, 1, 50), 40)
+
+    assert index.waiting_count == 1
+    assert take_all(index) == [Waiting(10, 1, 50)]
+
+
+def test_a_checkpoint_is_the_index() -> None:
+    drawn = random.Random(1)
+    index = index_of(Waiting(drawn.randrange(10**9), number, number) for number in range(500))
+    index.cancelled(NAMES[0], 501)
+    index.carried(Waiting(5, 3, 900), 600)
+    index.prepare(10**8, 100)
+
+    again = copy_of(index)
+
+    assert again.waiting_count == index.waiting_count
+    assert again.is_withdrawn(NAMES[0], 1)
+    assert take_all(again) == take_all(index)
+
+
+@pytest.mark.parametrize("position", [0, 5, 30, 60, -1])
+def test_a_damaged_checkpoint_is_refused(position: int) -> None:
+    data = bytearray(b"".join(index_of([Waiting(10, 1, 0)]).encode()))
+    data[position] ^= 1
+
+    with pytest.raises(ValueError, match="does not carry its own CRC"):
+        WaitingIndex.decode(bytes(data))
+
+
+def test_an_empty_checkpoint_is_refused() -> None:
+    with pytest.raises(ValueError, match="CRC"):
+        WaitingIndex.decode(b"")
