@@ -6,6 +6,8 @@
                                            replicas ──> elections ──> isr_reports ──> AlterPartition ──> the controller
 
 Where replicas elect their leader among themselves, `election_service` runs one replica's election: the metadata log's.
+Those of partitions are not run yet; what they keep goes into one file (`vote_log`), what they tell a broker into one
+message (`vote_messages`).
 
 It stands above the partitions and below whoever answers requests; a single broker has none of its tasks.
 """

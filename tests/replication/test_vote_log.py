@@ -1,0 +1,221 @@
+"""The file of what all elections of a broker must never forget: found again, or nobody of it votes."""
+
+from __future__ import annotations
+
+import errno
+import random
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.kernel.contracts.disk_work import do_now
+from odradek.kernel.errors import CorruptionError, StorageError
+from odradek.kernel.machine.files import Files, OsFiles
+from odradek.kernel.replication.vote_log import FILE_NAME, MAGIC, REWRITE_BYTES_MIN, VoteLog
+from odradek.kernel.types import Buffer
+from odradek.testing.faults import FaultyFiles, PowerLoss
+
+TOPIC = uuid.UUID(int=1)
+OTHER = uuid.UUID(int=2)
+
+
+def opened(*directories: Path, files: Files | None = None) -> VoteLog:
+    log = VoteLog(lambda: directories, files or OsFiles())
+    log.open()
+    return log
+
+
+def keep(log: VoteLog, *states: tuple[uuid.UUID, int, bytes | None]) -> None:
+    do_now(log.begin_keep({(topic_id, partition): state for topic_id, partition, state in states}))
+
+
+def test_where_nothing_was_kept_there_is_nothing(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+
+    assert log.state_of(TOPIC, 0) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_kept_last_of_each_partition_is_found_by_the_next_life(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    keep(log, (TOPIC, 0, b"old"), (TOPIC, 1, b"one"), (OTHER, 0, b"another's"))
+    keep(log, (TOPIC, 0, b"new"), (TOPIC, 1, None))
+    again = opened(tmp_path)
+
+    assert [again.state_of(*key) for key in ((TOPIC, 0), (TOPIC, 1), (OTHER, 0))] == [b"new", None, b"another's"]
+    assert [log.state_of(*key) for key in ((TOPIC, 0), (TOPIC, 1), (OTHER, 0))] == [b"new", None, b"another's"]
+
+
+def test_what_is_not_durable_yet_is_not_told(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    work = log.begin_keep({(TOPIC, 0): b"vote"})
+    before = log.state_of(TOPIC, 0)
+    do_now(work)
+
+    assert (before, log.state_of(TOPIC, 0)) == (None, b"vote")
+
+
+@pytest.mark.parametrize("blocks_count", [1, 2])
+def test_what_was_kept_survives_the_loss_of_power(tmp_path: Path, blocks_count: int) -> None:
+    disk, left = tmp_path / "disk", tmp_path / "left"
+    disk.mkdir()
+    left.mkdir()
+    files = FaultyFiles(disk)
+    log = opened(disk, files=files)
+    for number in range(blocks_count):
+        keep(log, (TOPIC, number, b"voted"))
+    files.after_power_loss(left, PowerLoss.LOST, random.Random(1))
+    again = opened(left)
+
+    assert [again.state_of(TOPIC, number) for number in range(blocks_count)] == [b"voted"] * blocks_count
+
+
+def test_a_torn_end_is_cut_off_and_written_over(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    keep(log, (TOPIC, 0, b"first"))
+    whole = (tmp_path / FILE_NAME).read_bytes()
+    keep(log, (TOPIC, 0, b"torn"))
+    torn = (tmp_path / FILE_NAME).read_bytes()
+    for size in range(len(whole), len(torn)):
+        (tmp_path / FILE_NAME).write_bytes(torn[:size])
+        again = opened(tmp_path)
+
+        assert again.state_of(TOPIC, 0) == b"first"
+        assert (tmp_path / FILE_NAME).read_bytes() == whole
+
+    keep(opened(tmp_path), (TOPIC, 1, b"next"))
+    assert opened(tmp_path).state_of(TOPIC, 1) == b"next"
+
+
+def test_an_end_of_zeros_is_a_torn_one(tmp_path: Path) -> None:
+    keep(opened(tmp_path), (TOPIC, 0, b"first"))
+    with (tmp_path / FILE_NAME).open("ab") as file:
+        file.write(bytes(100))
+
+    assert opened(tmp_path).state_of(TOPIC, 0) == b"first"
+
+
+def test_damage_before_the_end_is_refused(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    keep(log, (TOPIC, 0, b"first"))
+    keep(log, (TOPIC, 0, b"second"))
+    data = bytearray((tmp_path / FILE_NAME).read_bytes())
+    data[data.index(b"first")] ^= 1
+    (tmp_path / FILE_NAME).write_bytes(data)
+
+    with pytest.raises(CorruptionError, match=rf"{FILE_NAME}: the block at {len(MAGIC)} is damaged.*given twice"):
+        opened(tmp_path)
+
+
+def test_a_file_that_is_none_of_these_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(b"odradek partition votes 2\n")
+
+    with pytest.raises(CorruptionError, match="no file of votes that this release knows"):
+        opened(tmp_path)
+
+
+def test_a_file_of_which_most_is_of_no_use_is_written_anew(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    keep(log, (OTHER, 7, b"stays"), (OTHER, 8, b"goes"))
+    keep(log, (OTHER, 8, None))
+    sizes = []
+    for number in range(200):
+        keep(log, (TOPIC, 0, b"%04d" % number + bytes(1000)))
+        sizes.append((tmp_path / FILE_NAME).stat().st_size)
+    again = opened(tmp_path)
+
+    assert max(sizes) < REWRITE_BYTES_MIN + 2000
+    assert again.state_of(TOPIC, 0) == b"0199" + bytes(1000)
+    assert (again.state_of(OTHER, 7), again.state_of(OTHER, 8)) == (b"stays", None)
+
+
+class FullDisk(OsFiles):
+    """No write gets anywhere while it is full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_full = False
+        write = self.pwritev
+
+        def pwritev(fd: int, buffers: Sequence[Buffer], position: int, /) -> int:
+            if self.is_full:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return write(fd, buffers, position)
+
+        self.pwritev = pwritev
+
+
+def test_after_a_disk_refused_nothing_is_kept_until_the_next_start(tmp_path: Path) -> None:
+    files = FullDisk()
+    log = opened(tmp_path, files=files)
+    keep(log, (TOPIC, 0, b"first"))
+    files.is_full = True
+    with pytest.raises(StorageError, match=f"{FILE_NAME}.*disk is full"):
+        keep(log, (TOPIC, 0, b"second"))
+    files.is_full = False
+    with pytest.raises(StorageError, match="until it is started again"):
+        keep(log, (TOPIC, 0, b"third"))
+
+    assert log.state_of(TOPIC, 0) == b"first"
+    assert opened(tmp_path).state_of(TOPIC, 0) == b"first"
+
+
+def test_a_disk_that_cannot_be_read_is_told_with_the_file(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).mkdir()
+
+    with pytest.raises(StorageError, match=FILE_NAME):
+        opened(tmp_path)
+
+
+def test_the_file_is_found_in_whatever_directory_it_is(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    keep(opened(other), (TOPIC, 0, b"vote"))
+    log = opened(one, other)
+    keep(log, (TOPIC, 1, b"next"))
+
+    assert log.state_of(TOPIC, 0) == b"vote"
+    assert list(one.iterdir()) == []
+
+
+def test_of_two_files_nobody_knows_which_counts(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for directory in (one, other):
+        directory.mkdir()
+        keep(opened(directory), (TOPIC, 0, b"vote"))
+
+    with pytest.raises(CorruptionError, match=r"one/partition-votes and .*other/partition-votes"):
+        opened(one, other)
+
+
+def test_without_a_disk_it_is_kept_in_memory() -> None:
+    log = opened()
+    keep(log, (TOPIC, 0, b"vote"))
+    keep(log, (TOPIC, 1, b"vote"), (TOPIC, 0, None))
+
+    assert (log.state_of(TOPIC, 0), log.state_of(TOPIC, 1)) == (None, b"vote")
+    assert repr(log).startswith("<VoteLog in memory: 1 partitions")
+
+
+KEYS = st.tuples(st.sampled_from([TOPIC, OTHER]), st.integers(0, 3))
+KEPT = st.lists(st.dictionaries(KEYS, st.none() | st.binary(min_size=1, max_size=20), min_size=1), max_size=8)
+
+
+@given(KEPT)
+def test_the_next_life_finds_what_the_last_one_had(
+    tmp_path_factory: pytest.TempPathFactory, kept: list[dict[tuple[uuid.UUID, int], bytes | None]]
+) -> None:
+    directory = tmp_path_factory.mktemp("votes")
+    log = opened(directory)
+    expected: dict[tuple[uuid.UUID, int], bytes | None] = {}
+    for states in kept:
+        do_now(log.begin_keep(states))
+        expected.update(states)
+    again = opened(directory)
+
+    assert {key: again.state_of(*key) for key in expected} == expected
