@@ -16,7 +16,7 @@ from odradek.kernel.machine.files import Files as FilesProtocol
 from odradek.lab.simulator.disk import SECTOR_BYTES, Directory, Disk, File
 from odradek.lab.simulator.files import Files
 from odradek.lab.simulator.seeds import Seeds
-from odradek.lab.simulator.world import World
+from odradek.lab.simulator.world import SimulationError, World
 from odradek.testing.faults import PowerLoss
 
 ROOT = Path("/")
@@ -156,17 +156,19 @@ def test_a_cut_that_was_not_synced_comes_back(disk: Disk, files: Files) -> None:
     assert read_file(after_power_loss(disk, files, PowerLoss.LOST), A) == content
 
 
-def test_what_is_stored_far_in_a_mapped_hole_is_in_the_file(disk: Disk, files: Files) -> None:
+def test_a_store_into_the_hole_of_a_mapped_file_is_a_mistake_that_a_full_disk_would_end_the_process_for(
+    files: Files,
+) -> None:
     fd = files.open(A, READ_WRITE | CREATE)
     files.truncate(fd, 200_000)
-    files.fsync(fd)
-    files.fsync_directory(ROOT)
+    files.pwritev(fd, [bytes(100_000)], 0)
     mapped = files.mmap(fd, 200_000, is_writable=True)
-    mapped[100_000] = 7
-    mapped[199_999] = 8
+    mapped[99_999] = 7
+    assert files.pread(fd, 9, 99_998) == b"\0\x07".ljust(9, b"\0")
+    mapped[100_000] = 8
 
-    assert (files.pread(fd, 1, 100_000), files.pread(fd, 9, 199_998)) == (b"\x07", b"\0\x08")
-    assert read_file(after_power_loss(disk, files, PowerLoss.LOST), A) == bytes(200_000)
+    with pytest.raises(SimulationError, match="a store behind byte 100000 of a mapped file"):
+        files.pread(fd, 1, 0)
 
 
 def test_a_mapping_is_durable_as_of_its_files_sync(disk: Disk, files: Files) -> None:

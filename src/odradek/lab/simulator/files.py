@@ -15,6 +15,7 @@ from odradek.kernel.machine.files import FileStat
 
 from .disk import CACHE_BLOCK_BYTES, Directory, File
 from .seeds import is_chosen
+from .world import SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 FIRST_DESCRIPTOR: Final = 1_000_000
 """Descriptors are never the system's own, so that nobody closes what is not simulated."""
 _COMPARED_BYTES: Final = 64 * 1024
-_ZEROS: Final = bytes(_COMPARED_BYTES)
+_HOLE_BYTES: Final = 4096
+"""So much of a mapped file's hole is looked at: whoever fills a file stores behind what is there already."""
 
 
 class _Map(mmap.mmap):
@@ -205,7 +207,10 @@ class Files:
     # -- mappings ----------------------------------------------------------------------------------------------------
 
     def mmap(self, fd: int, size_bytes: int, *, is_writable: bool) -> mmap.mmap:
-        """See `Files.mmap`: memory of its own, compared with the file when somebody looks at the file."""
+        """See `Files.mmap`: memory of its own, compared with the file when somebody looks at the file.
+
+        A store into its hole is a mistake: where the disk is full, it ends the process by a signal.
+        """
         file = self._file(fd)
         self._pull(file)
         mapped = _Map(-1, size_bytes)
@@ -224,17 +229,23 @@ class Files:
         del self._maps[id(mapped.file)]
 
     def _pull(self, file: File) -> None:
-        """Write into a file what was stored into its mapping since somebody looked."""
+        """Write into a file what was stored into its mapping since somebody looked.
+
+        Raises:
+            SimulationError: Something was stored into a hole.
+        """
         mapped = self._maps.get(id(file))
         if mapped is None:
             return
-        size_bytes = min(len(mapped), file.size_bytes)
-        for start in range(0, size_bytes, _COMPARED_BYTES):
-            end = min(start + _COMPARED_BYTES, size_bytes)
-            stored = mapped[start:end]
-            is_hole = start >= len(file.data) and len(stored) == _COMPARED_BYTES
-            if stored != (_ZEROS if is_hole else file.read(start, len(stored))):
+        end = min(len(mapped), file.size_bytes)
+        filled = min(len(file.data), end)
+        for start in range(0, filled, _COMPARED_BYTES):
+            stored = mapped[start : min(start + _COMPARED_BYTES, filled)]
+            if stored != file.read(start, len(stored)):
                 _write_differences(file, start, stored)
+        if mapped[filled : min(filled + _HOLE_BYTES, end)].strip(b"\0"):
+            what = f"a store behind byte {filled} of a mapped file"
+            raise SimulationError(f"{what}: nobody has had the disk give room there")
 
     # -- directories -------------------------------------------------------------------------------------------------
 
