@@ -79,16 +79,6 @@ def test_a_broken_rule_is_found(rule: str, made: Callable[[], MetadataOracle], s
     assert broken.value.rule == rule
 
 
-def test_two_leaders_of_an_epoch_are_found() -> None:
-    oracle = MetadataOracle()
-    oracle.leads(1, 4)
-    oracle.leads(1, 4)
-    oracle.leads(2, 5)
-    with pytest.raises(PromiseBrokenError, match="nodes 1 and 2 lead in epoch 4"):
-        oracle.leads(2, 4)
-    assert oracle.epochs_count == 2
-
-
 def test_two_nodes_that_disagree_are_found() -> None:
     check_same("agree", "images at 5", "a", "a")
     with pytest.raises(PromiseBrokenError) as broken:

@@ -76,10 +76,33 @@ def test_who_puts_in_faults_is_told_of_each_event_before_it_happens(world: World
     assert seen == ["next", "first", "next", "second"]
 
 
+def test_who_looks_is_told_before_time_passes_and_before_what_happens_then(world: World) -> None:
+    seen: list[object] = []
+    world.before_time = lambda: seen.append(world.elapsed_ns)
+    world.after(2, seen.append, "a")
+    world.after(2, seen.append, "b")
+
+    world.advance(1)
+    world.advance(nanoseconds_at(world.seconds + 1))
+
+    assert seen == [0, 0, "a", "b"]
+
+
 def test_the_wall_clock_goes_with_the_monotonic_one(world: World) -> None:
     world.advance(world.now_ns + 3 * SECOND + 5 * MILLISECOND)
 
     assert world.wall_ms() == WALL_START_MS + 3005
+
+
+def test_who_has_found_something_wrong_does_not_look_again(world: World) -> None:
+    def look() -> None:
+        raise ValueError("wrong")
+
+    world.before_time = look
+    with pytest.raises(ValueError, match="wrong"):
+        world.advance(1)
+
+    assert not world.advance(None)
 
 
 @given(st.floats(min_value=0, max_value=1e8))

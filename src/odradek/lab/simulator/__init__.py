@@ -24,7 +24,9 @@
 | `runs` | one seed of one scenario, run and judged |
 | `append` | the scenario of that name |
 | `replication` | the scenario of that name |
-| `quorum` | the scenario of that name |
+| `quorum`, `quorum_admins` | the scenario of that name |
+| `quorum_watch` | who leads and what is committed, looked at whenever time is about to pass |
+| `quorum_oracle` | what must be true of those who keep the metadata, at any moment |
 | `metadata_oracle` | what must be true of a cluster's metadata |
 | `spread_transactions` | the scenario of that name |
 | `reading` | a topic read from its beginning to its end |

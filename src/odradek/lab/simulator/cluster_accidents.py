@@ -5,6 +5,7 @@ A scenario says what comes when, and lets the replicas catch up in between.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -13,18 +14,19 @@ import trio
 from odradek.kernel.types import TopicPartition
 from odradek.testing.faults import PowerLoss
 
-from .faults import DOWN_NS_MAX, Crash, arm, kind_of, outlast, when
+from .faults import DOWN_NS_MAX, EVENTS, OPERATIONS, Crash, arm, kind_of, operations_on, outlast, when
 from .oracle import PromiseBrokenError
 from .seeds import between, is_chosen
 from .world import MILLISECOND, SECOND, SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
     from random import Random
 
     from odradek.kernel.broker import Broker
 
     from .cluster import BrokerHost, Cluster
+    from .faults import Counted
     from .runs import Run
 
 CONTROLLER: Final = 1
@@ -44,6 +46,9 @@ JUMP_EXPONENTS: Final = range(10, 26)
 LOOK_S: Final = 0.02
 SETTLED_S: Final = 16
 """Longer than `replica.lag.time.max.ms` and the time between two looks at it."""
+ELECTION_S: Final = 10
+"""So long after the end of who led, votes are given."""
+VOTES: Final = operations_on("quorum-state", "quorum-state.tmp")
 LONG_NS: Final = 12 * SECOND
 """After so long a broker that is not heard of leads no more."""
 
@@ -90,19 +95,51 @@ class ClusterAccidents:
         victim = victim or brokers[self._random.choice([number for number in brokers if number not in self._spared])]
         crash = self._draw_crash()
 
-        def crashed(style: PowerLoss | None) -> None:
-            self._run.count("crashes")
-            self._run.count(kind_of(style))
-            self._on_crash(victim, style)
-
-        await outlast(arm(self._cluster.world, victim, crash, crashed), victim, crash)
+        await outlast(arm(self._cluster.world, victim, crash, partial(self._crashed, victim)), victim, crash)
         if replaces_disk:
             victim.host.disk.replace()
         victim.start()
         await victim.wait_serving()
 
-    def _draw_crash(self) -> Crash:
-        crash = Crash.drawn(self._random)
+    async def crash_in_election(self, leader: BrokerHost, victim: BrokerHost) -> None:
+        """Crash who leads a quorum, and somebody in the middle of the vote that follows; return when all serve.
+
+        Args:
+            leader: Who crashes first; it is soon there again, mostly.
+            victim: Who crashes then as it keeps a vote, or another word of its quorum; the same one perhaps.
+        """
+        source = self._random
+        first, then = self._draw_crash(), self._draw_crash((VOTES,))
+        first = attrs.evolve(first, down_ns=between(source, MILLISECOND, SECOND))
+        if is_chosen(source, 0.5):
+            then = attrs.evolve(then, down_ns=between(source, MILLISECOND, SECOND))
+
+        def crashed_then(style: PowerLoss | None) -> None:
+            self._run.count("crashes in an election")
+            self._crashed(victim, style)
+
+        happened, has_fallen = arm(self._cluster.world, victim, then, crashed_then), trio.Event()
+        self._crashed(leader, first.style)
+        leader.crash(first.style)
+        has_fallen.set()
+        await outlast(has_fallen, leader, first)
+        leader.start()
+        with trio.move_on_after(ELECTION_S):
+            await happened.wait()
+        if happened.is_set():
+            await outlast(happened, victim, then)
+            victim.start()
+        victim.host.disk.before_operation = lambda _path: None
+        for broker in (leader, victim):
+            await broker.wait_serving()
+
+    def _crashed(self, victim: BrokerHost, style: PowerLoss | None) -> None:
+        self._run.count("crashes")
+        self._run.count(kind_of(style))
+        self._on_crash(victim, style)
+
+    def _draw_crash(self, choices: Sequence[Counted] = (EVENTS, OPERATIONS)) -> Crash:
+        crash = Crash.drawn(self._random, choices)
         return crash if self._has_power_losses else attrs.evolve(crash, style=None)
 
     async def crash_several(self, deaths_max: int, power_losses_max: int) -> None:

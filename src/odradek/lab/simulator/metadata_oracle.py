@@ -8,8 +8,6 @@
 | configured | a topic's setting is the last that was answered, or one that was asked for later |
 | asked | nothing is there that nobody has asked for |
 | agree | two nodes that have the metadata up to the same offset have the same |
-| one leader | nobody else leads in an epoch in which somebody leads |
-| committed | what two nodes hold of the log below both high watermarks is the same |
 
 Each topic is asked about by one client, one thing after the other; what was not answered may be done at any later time.
 """
@@ -66,7 +64,6 @@ class MetadataOracle:
     def __init__(self) -> None:
         """Know nothing yet."""
         self._topics: dict[str, _Topic] = {}
-        self._leaders: dict[int, int] = {}
         self.answered_count = 0
 
     # -- what happens ------------------------------------------------------------------------------------------------
@@ -109,17 +106,6 @@ class MetadataOracle:
         """Note that it was answered to be."""
         self._topics[name].is_deleted = True
         self.answered_count += 1
-
-    def leads(self, node_id: int, epoch: int) -> None:
-        """Check that nobody else leads in an epoch in which a node leads."""
-        other = self._leaders.setdefault(epoch, node_id)
-        if other != node_id:
-            raise PromiseBrokenError("one leader", f"nodes {other} and {node_id} lead in epoch {epoch}")
-
-    @property
-    def epochs_count(self) -> int:
-        """In how many epochs somebody led."""
-        return len(self._leaders)
 
     # -- what is there -----------------------------------------------------------------------------------------------
 

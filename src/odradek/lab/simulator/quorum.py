@@ -1,31 +1,30 @@
 """Shell: the scenario `quorum`: any of three nodes may die, the controller's included, and the metadata is kept.
 
 All three vote. Topics are made, changed and deleted, and records produced, while nodes crash, alone or as many at once
-as `promises.py` allows, stand still, lose each other, and tell wrong times; the next accident comes when all is in sync
-again. Then everything that was answered is so on every node, nobody led beside another one in an epoch, and what two
-nodes hold of the metadata log below both high watermarks is the same; no record that was acknowledged is lost.
+as `promises.py` allows, stand still, lose each other, tell wrong times, and stop to vote and vote again; the next
+accident comes when all is in sync again. Then everything that was answered is so on every node; no record that was
+acknowledged is lost. Of the quorum what must be true at any moment is looked at all the time (`quorum_watch.py`).
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
 
-from odradek.client import NewTopic
-from odradek.client.admin_values import ResourceType
-from odradek.kernel.peers.errors import ClientError
-from odradek.kernel.quorum.node import QuorumNode
-from odradek.kernel.records.batch import iterate_batches
-
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
-from .metadata_oracle import MetadataOracle, SeenTopic, check_same
+from .disk import DiskFaults
+from .metadata_oracle import MetadataOracle, check_same
 from .oracle import Oracle
 from .promises import IN_SYNC, losses_of
+from .quorum_admins import QuorumAdmins, topics_of
+from .quorum_oracle import QuorumOracle
+from .quorum_watch import QuorumWatch
 from .record_load import TOPIC, Load, RecordLoad
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
@@ -35,25 +34,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
-    from odradek.client.admin import Admin
     from odradek.kernel.broker import Broker
-    from odradek.kernel.quorum.quorum_log import QuorumLog
     from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost
 
 VOTERS: Final = 3
-TURNS_MIN: Final = 10
+TURNS_MIN: Final = 3
 """How often each client does something at least once the accidents are over."""
 PAUSE_NS_MAX: Final = 2 * SECOND
 LOOK_S: Final = 0.005
-"""So often somebody looks who leads."""
-QUIET_S: Final = 30
+QUIET_S: Final = 5
 PROGRESS_S_MAX: Final = 60
 """So long after an accident something new is decided, at most."""
-SETTING: Final = "retention.ms"
-SETTING_UNIT: Final = 1 << 40
-"""So that nothing is deleted for it."""
+FAR_NS: Final = (MILLISECOND, 20 * MILLISECOND, 200 * MILLISECOND)
+"""How far one node is from the others."""
+SYNC_NS_MAX: Final = (20 * MILLISECOND, 20 * MILLISECOND, 200 * MILLISECOND, SECOND)
+"""How long a host's disk takes at most for a sync, one of these."""
+SMALL_INDEXES: Final = {"log.index.size.max.bytes": "4096"}
 
 
 class Accident(Enum):
@@ -61,14 +59,16 @@ class Accident(Enum):
 
     CRASH = "one crashes"
     LEADER = "the controller's crashes"
+    ELECTION = "one crashes in the middle of a vote"
     SEVERAL = "several crash at once"
     CUT = "one loses another"
     PAUSE = "one stands still"
     DISK = "one's disk is replaced"
     CLOCKS = "one's clocks go wrong"
+    VOTERS = "one stops to vote and votes again while something else happens"
 
 
-ACCIDENTS: Final = (*Accident, Accident.LEADER, Accident.CUT)
+ACCIDENTS: Final = (*Accident, Accident.LEADER, Accident.ELECTION, Accident.CUT)
 """What is drawn from."""
 
 
@@ -81,6 +81,7 @@ class Plan:
     accidents: int
     far_ns: int
     snapshot_bytes: int
+    joins: bool
 
     @classmethod
     def drawn(cls, source: Random) -> Plan:
@@ -89,8 +90,9 @@ class Plan:
             partitions=1 + source.randrange(2),
             admins=1 + source.randrange(2),
             accidents=1 + source.randrange(4),
-            far_ns=source.choice((MILLISECOND, 20 * MILLISECOND, 200 * MILLISECOND)),
+            far_ns=source.choice(FAR_NS),
             snapshot_bytes=source.choice((500, 5_000, 20 << 20)),
+            joins=is_chosen(source, 0.5),
         )
 
 
@@ -102,108 +104,57 @@ class Quorum:
         self._faults = run.world.seeds.stream(FAULTS, "brokers")
         self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
         run.world.note("plan", *attrs.astuple(plan))
-        self._metadata = MetadataOracle()
+        self._metadata, self._votes = MetadataOracle(), QuorumOracle()
         self._records = Oracle(IN_SYNC, is_idempotent=True)
         self._cluster = Cluster(run.world, nursery)
         own = {
-            "controller.quorum.auto.join.enable": "true",
+            "controller.quorum.auto.join.enable": str(plan.joins).lower(),
             "metadata.log.max.record.bytes.between.snapshots": str(plan.snapshot_bytes),
         }
-        self._cluster.add_brokers(VOTERS, {**SETTINGS, **own, **run.settings}, voters=VOTERS)
+        self._cluster.add_brokers(VOTERS, {**SETTINGS, **SMALL_INDEXES, **own, **run.settings}, voters=VOTERS)
         self._cluster.set_apart(self._faults.choice([*self._cluster.brokers]), plan.far_ns)
+        self._slow_disks()
+        self._watch = QuorumWatch(run, self._cluster.brokers, self._votes)
+        self._admins = QuorumAdmins(run, self._cluster, self._watch, self._votes, self._metadata)
         self._accidents = ClusterAccidents(
             run, self._cluster, self._faults, {TOPIC}, self._on_crash, spared=(), all_topics=False
         )
         load = Load(plan.partitions, 1, {"acks": "all", "enable.idempotence": True}, 5, 1_000)
         self._load = RecordLoad(run, self._cluster, self._records, load, self._turns)
-        self._names = itertools.count(1)
         self._are_accidents_over = False
+
+    def _slow_disks(self) -> None:
+        for host in self._cluster.brokers.values():
+            sync_ns_max = self._faults.choice(SYNC_NS_MAX)
+            host.host.disk.faults = DiskFaults(sync_ns_max=sync_ns_max)
+            self._run.count("slow disks", int(sync_ns_max == max(SYNC_NS_MAX)))
 
     async def run(self) -> None:
         """Let everything happen, then check."""
-        async with trio.open_nursery() as watching:
-            watching.start_soon(self._watch_leaders)
-            await self._cluster.start()
-            await self._make_topic()
-            async with trio.open_nursery() as clients:
-                self._load.produce_in(clients)
-                for number in range(self._plan.admins):
-                    clients.start_soon(self._administer, f"admin-{number + 1}")
-                clients.start_soon(self._have_accidents)
-            await trio.sleep(QUIET_S)
-            await self._check_nodes()
-            await self._load.check()
-            watching.cancel_scope.cancel()
+        self._run.world.before_time = self._watch.look
+        await self._cluster.start()
+        await self._admins.make(TOPIC, self._plan.partitions)
+        await self._accidents.wait_in_sync()
+        async with trio.open_nursery() as clients:
+            self._load.produce_in(clients)
+            for number in range(self._plan.admins):
+                clients.start_soon(self._admins.administer, f"admin-{number + 1}", self._turns())
+            clients.start_soon(self._have_accidents)
+        await trio.sleep(QUIET_S)
+        await self._accidents.wait_in_sync()
+        await self._check_nodes()
+        await self._load.check()
         self._run.count("answered", self._metadata.answered_count)
         self._run.count("acknowledged", self._records.acknowledged_count)
-        self._run.count("epochs", self._metadata.epochs_count)
-        self._run.require("accidents", "answered", "acknowledged", "epochs")
+        self._run.count("epochs", self._votes.epochs_count)
+        self._run.count("votes", self._votes.votes_count)
+        self._run.require("accidents", "answered", "acknowledged", "epochs", "votes")
         await self._cluster.stop()
-
-    async def _make_topic(self) -> None:
-        self._metadata.creation_asked(TOPIC, self._plan.partitions)
-        async with self._cluster.admin("admin") as admin:
-            await admin.create_topic(NewTopic(TOPIC, self._plan.partitions))
-        self._metadata.created(TOPIC)
-        await self._accidents.wait_in_sync()
 
     def _turns(self) -> Iterator[int]:
         numbers = itertools.count()
         while not (self._are_accidents_over and next(numbers) >= TURNS_MIN):
             yield PAUSE_NS_MAX
-
-    # -- who leads ---------------------------------------------------------------------------------------------------
-
-    def _living(self) -> Iterator[tuple[int, Broker]]:
-        for number, host in self._cluster.brokers.items():
-            if host.broker is not None:
-                yield number, host.broker
-
-    def _leader(self) -> BrokerHost | None:
-        for number, broker in self._living():
-            if led_epoch(broker) is not None:
-                return self._cluster.brokers[number]
-        return None
-
-    async def _watch_leaders(self) -> None:
-        while True:
-            for number, broker in self._living():
-                epoch = led_epoch(broker)
-                if epoch is not None:
-                    self._metadata.leads(number, epoch)
-            await trio.sleep(LOOK_S)
-
-    # -- clients -----------------------------------------------------------------------------------------------------
-
-    async def _administer(self, name: str) -> None:
-        """Ask for one thing after the other, each time of a topic of its own."""
-        source = self._run.world.seeds.stream(WORKLOAD, name)
-        for pause_ns_max in self._turns():
-            async with self._cluster.admin(name) as admin:
-                try:
-                    await self._ask(admin, f"t{next(self._names)}", source)
-                except ClientError as error:
-                    self._run.count("not answered")
-                    self._run.world.note("not answered", name, type(error).__name__)
-            await trio.sleep(between(source, MILLISECOND, pause_ns_max) / SECOND)
-
-    async def _ask(self, admin: Admin, topic: str, source: Random) -> None:
-        oracle, partitions = self._metadata, 1 + source.randrange(2)
-        oracle.creation_asked(topic, partitions)
-        await admin.create_topic(NewTopic(topic, partitions))
-        oracle.created(topic)
-        for number in range(1, 1 + source.randrange(3)):
-            oracle.setting_asked(topic, number)
-            await admin.alter_configs(ResourceType.TOPIC, topic, {SETTING: str(number * SETTING_UNIT)})
-            oracle.setting_answered(topic)
-        if is_chosen(source, 0.3):
-            oracle.growth_asked(topic, partitions + 1)
-            await admin.create_partitions(topic, partitions + 1)
-            oracle.grown(topic)
-        if is_chosen(source, 0.5):
-            oracle.deletion_asked(topic)
-            await admin.delete_topic(topic)
-            oracle.deleted(topic)
 
     # -- accidents ---------------------------------------------------------------------------------------------------
 
@@ -224,95 +175,89 @@ class Quorum:
             case Accident.CRASH:
                 await self._accidents.crash()
             case Accident.LEADER:
-                await self._accidents.crash(self._leader())
+                await self._accidents.crash(self._watch.leader())
+            case Accident.ELECTION:
+                nodes = [*self._cluster.brokers.values()]
+                leader = self._watch.leader() or self._faults.choice(nodes)
+                await self._accidents.crash_in_election(leader, self._faults.choice(nodes))
             case Accident.SEVERAL:
                 losses = losses_of(2, is_flushed=False)
                 await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
             case Accident.CUT:
                 await self._accidents.cut()
             case Accident.DISK:
-                victim = self._leader() if is_chosen(self._faults, 0.4) else None
-                self._run.count("replaced disks of the controller", int(victim is not None))
-                await self._accidents.crash(victim, replaces_disk=True)
-                await self._wait_voting()
+                await self._replace_disk()
+            case Accident.VOTERS:
+                await self._change_voters()
             case Accident.PAUSE:
                 await self._accidents.pause()
             case Accident.CLOCKS:
                 await self._accidents.skew()
 
+    async def _replace_disk(self) -> None:
+        """Replace a disk; its node votes again by itself, or somebody sees to that."""
+        brokers = self._cluster.brokers
+        leader = self._watch.leader()
+        victim = leader if leader and is_chosen(self._faults, 0.4) else self._faults.choice([*brokers.values()])
+        node_id = next(number for number, host in brokers.items() if host is victim)
+        former = self._watch.voter(node_id)
+        self._run.count("replaced disks of the controller", int(victim is leader))
+        await self._accidents.crash(victim, replaces_disk=True)
+        with trio.fail_after(PROGRESS_S_MAX):
+            if former is not None and not self._plan.joins:
+                await self._admins.remove_voter(former)
+                await self._admins.add_voter(node_id)
+            await self._wait_voting()
+
+    async def _change_voters(self) -> None:
+        """Have one stop to vote and vote again, while something else happens to any of them."""
+        meanwhile = self._faults.choice((Accident.CUT, Accident.CUT, Accident.CRASH, Accident.LEADER, Accident.PAUSE))
+        with trio.fail_after(math.inf) as patience:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._vote_again)
+                await self._befall(meanwhile)
+                patience.deadline = trio.current_time() + PROGRESS_S_MAX
+        await self._wait_voting()
+
+    async def _vote_again(self) -> None:
+        await trio.sleep(between(self._faults, MILLISECOND, 5 * SECOND) / SECOND)
+        node_id = self._faults.choice([*self._cluster.brokers])
+        voter = self._watch.voter(node_id)
+        if voter is not None:
+            await self._admins.remove_voter(voter)
+            await trio.sleep(between(self._faults, MILLISECOND, 10 * SECOND) / SECOND)
+            await self._admins.add_voter(node_id)
+
     async def _wait_voting(self) -> None:
         """Wait until all nodes vote, each from the directory that it has."""
         with trio.fail_after(PROGRESS_S_MAX):
-            while not self._all_vote():  # noqa: ASYNC110 - the world tells nobody what happens in it
+            while not self._watch.all_vote():  # noqa: ASYNC110 - the world tells nobody what happens in it
                 await trio.sleep(LOOK_S)
 
-    def _all_vote(self) -> bool:
-        replicas = {number: _replica(broker) for number, broker in self._living()}
-        own = {(number, replica.directory_id) for number, replica in replicas.items()}
-        named = [replica.voters for replica in replicas.values() if replica.voters is not None]
-        return len(named) == VOTERS and all(
-            {(voter.voter_id, voter.voter_directory_id) for voter in voters.voters} == own for voters in named
-        )
-
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
-        if victim is self._leader():
+        if victim is self._watch.leader():
             self._run.count("crashes of the controller")
 
     # -- what is there -----------------------------------------------------------------------------------------------
 
+    def _living(self) -> Iterator[tuple[int, Broker]]:
+        for number, host in self._cluster.brokers.items():
+            if host.broker is not None:
+                yield number, host.broker
+
     async def _check_nodes(self) -> None:
         """See that something new is decided soon, that all nodes hear of it, and that they know the same."""
         with trio.fail_after(PROGRESS_S_MAX):
-            async with self._cluster.admin("progress") as admin:
-                name = f"p{next(self._names)}"
-                self._metadata.creation_asked(name, 1)
-                await admin.create_topic(NewTopic(name, 1))
-                self._metadata.created(name)
+            await self._admins.make_next()
             # What was answered is in the newest image: all have it in a moment in which all have the same.
             while len({broker.parts.published.image.offset for _, broker in self._living()}) > 1:  # noqa: ASYNC110 - the world tells nobody what happens in it
                 await trio.sleep(LOOK_S)
         for number, broker in self._living():
-            self._metadata.check(f"node {number}", _topics_of(broker))
+            self._metadata.check(f"node {number}", topics_of(broker))
         for (one, first), (other, second) in itertools.combinations(self._living(), 2):
-            between_them = f"nodes {one} and {other}"
             images = first.parts.published.image, second.parts.published.image
-            if images[0].offset == images[1].offset:
-                check_same("agree", f"images of {between_them}", *images)
-            logs = [_committed(broker) for broker in (first, second)]
-            start, end = max(log[0] for log in logs), min(log[1] for log in logs)
-            parts = [[batch for base, batch in log[2] if start <= base < end] for log in logs]
-            check_same("committed", f"the logs of {between_them} in [{start}, {end})", *parts)
+            check_same("agree", f"images of nodes {one} and {other}", *images)
         self._run.count("agreements")
-
-
-def _topics_of(broker: Broker) -> dict[str, SeenTopic]:
-    image = broker.parts.published.image
-    found = {}
-    for topic in image.topics_by_name.values():
-        setting = int(image.topic_config(topic.name).get(SETTING, "0")) // SETTING_UNIT
-        found[topic.name] = SeenTopic(topic.topic_id, len(topic.partitions), setting)
-    return found
-
-
-def _committed(broker: Broker) -> tuple[int, int, list[tuple[int, bytes]]]:
-    """Return where a node's metadata log starts, what is committed of it, and its batches with their base offsets."""
-    log = _replica(broker)
-    start, end = log.start_offset, log.high_watermark
-    data = log.batches(start, end, 1 << 30) if start < end else b""
-    batches = iterate_batches(memoryview(data))
-    return start, end, [(each.base_offset, data[at : at + each.length_bytes]) for at, each in batches]
-
-
-def _replica(broker: Broker) -> QuorumLog:
-    node = broker.parts.metadata.node
-    assert isinstance(node, QuorumNode), "all of them keep the metadata"
-    return node.replica
-
-
-def led_epoch(broker: Broker) -> int | None:
-    """Return the epoch in which a broker's node is the controller, None where it is not."""
-    keeping = broker.parts.metadata.calls.keeping if broker.has_parts else None
-    return None if keeping is None or keeping.log is None else keeping.log.leader_epoch
 
 
 QUORUM: Final = Scenario(
@@ -323,6 +268,10 @@ QUORUM: Final = Scenario(
         "process crashes",
         "crashes of the controller",
         "replaced disks of the controller",
+        "crashes in an election",
+        "slow disks",
+        "voters removed",
+        "voters added",
         *(f"accidents: {each.value}" for each in Accident),
     ),
 )

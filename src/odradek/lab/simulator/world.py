@@ -70,6 +70,8 @@ class World:
         happened_count: How many events have happened.
         killed_ns: When a process was killed last; -1 if none was.
         before_event: Called before an event happens: where faults come in.
+        before_time: Called when no task can go on, before the next thing happens: where what is true is looked at. Who
+            raises is not called again.
     """
 
     def __init__(self, seeds: Seeds, trace: Trace | None = None) -> None:
@@ -80,6 +82,7 @@ class World:
         self.happened_count = 0
         self.killed_ns = -1
         self.before_event: Callable[[], None] = lambda: None
+        self.before_time: Callable[[], None] = lambda: None
         self._queue: list[tuple[int, int, Event]] = []
         self._asked_count = 0
 
@@ -113,6 +116,9 @@ class World:
         Returns:
             Whether time passed or something happened: False when there is nothing to wait for.
         """
+        look, self.before_time = self.before_time, lambda: None
+        look()
+        self.before_time = look
         next_ns = self.next_ns
         if next_ns is None or (deadline_ns is not None and deadline_ns < next_ns):
             if deadline_ns is None:
