@@ -104,16 +104,18 @@ class Leadership:
             follower.has_fetched = False
 
     def committed(self, own_end: int) -> int:
-        """Return the offset below which a majority has everything, `UNKNOWN` while nothing of this epoch is there.
+        """Return the offset below which a majority and this leader have everything, something of this epoch with it.
+
+        `UNKNOWN` while nothing of this epoch is there: what is older is committed with that (Raft's figure 8).
 
         Args:
-            own_end: Where the leader's own log ends; it counts only where the leader has a vote.
+            own_end: Where the leader's own log ends; it is counted only where the leader has a vote.
         """
         ends = [follower.end for follower in self.followers.values()]
         if self._is_voter:
             ends.append(own_end)
         ends.sort(reverse=True)
-        found = ends[self._majority - 1] if len(ends) >= self._majority else UNKNOWN
+        found = min(ends[self._majority - 1], own_end) if len(ends) >= self._majority else UNKNOWN
         return found if found > self.epoch_start else UNKNOWN
 
     def successors(self) -> tuple[ReplicaKey, ...]:

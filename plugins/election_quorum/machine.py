@@ -168,7 +168,7 @@ class QuorumElection:
     def _count(self) -> None:
         replica = self._replica
         assert replica.leadership is not None, "only a leader counts"
-        committed = min(replica.leadership.committed(replica.own_end), replica.own_end)
+        committed = replica.leadership.committed(replica.own_end)
         if committed > replica.high_watermark:
             replica.high_watermark = committed
             self._changing.settle()

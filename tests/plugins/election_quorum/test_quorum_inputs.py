@@ -234,6 +234,16 @@ def test_the_low_watermark_is_the_lowest_start_of_a_log_that_lives() -> None:
     assert (unknown, election.low_watermark(7), voter().low_watermark(7)) == (-1, 4, 7)
 
 
+def test_what_is_older_is_committed_with_the_first_record_of_an_epoch_which_the_leader_has_kept_itself() -> None:
+    election = KIT.new_election(directory_id=directory(1), log_end_offset=3, latest_epoch=1)
+    election.step(VotersChanged(voters(1, 2, 3), -1))
+    KIT.win(election, THREE)
+    KIT.drain(election)
+    of_followers = [election.follower_fetch(each, -1, 4, 0, 0, directory(each)) for each in (2, 3)]
+
+    assert (of_followers, election.local_append(4)) == ([0, 0], 4), "its own disk is the slowest"
+
+
 def test_a_fetch_of_an_earlier_process_of_a_broker_does_not_count() -> None:
     election = KIT.leading(THREE, brokers={2: Broker(broker_epoch=10)})
     election.local_append(4)

@@ -118,7 +118,7 @@ def rules_with_quorum() -> ControllerRules:
 
 def test_a_topic_that_asks_for_it_is_refused() -> None:
     with pytest.raises(KafkaError, match=r"odradek\.election is 'quorum': replicas that vote are not built yet"):
-        rules_with_quorum().election("quorum")
+        rules_with_quorum().election_of_new("quorum")
 
 
 def test_a_broker_whose_topics_are_set_to_it_does_not_start() -> None:
