@@ -20,18 +20,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ..classes import define
 from ..contracts.coordinator import NO_PRODUCER, CoordinatorResult, CoordinatorShard, ProducerIdentity
 from ..errors import ErrorCode, KafkaError
 from ..machine.turnstile import run_at_once
 from ..partitions.leading import ACKS_ALL, AppendOrigin, append_as_leader
 from ..partitions.marker_writer import marker_batch
 from ..plugin_system.offers import check_made
-from ..purgatory.timing_wheel import TimerEntry
 from ..records.batch import HEADER_SIZE, read_header
 from ..types import NO_PRODUCER_ID
 from .answers import AnswerQueue, CallbackWaiter, Settlement
 from .open_batch import OpenBatch, record_size_max, transactional_batch
+from .sent_away import ANSWERS_AT_ONCE, CallTimer, SentAway
 from .shard_host import ShardState
 from .shard_queue import ShardQueue
 from .shard_timers import ShardTimers
@@ -58,17 +57,6 @@ MARKER_CODES: Final = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.REQUEST_TIMED_OUT,
 }
 """What a writer of markers is told instead of a coordinator's errors: codes that a partition leader answers."""
-ANSWERS_AT_ONCE: Final = 50
-"""So many waiters are told in one go: each answer is encoded and sent in some ten microseconds, a large one in more."""
-
-
-@define(eq=False)
-class _Timer(TimerEntry):
-    due: Callable[[], None]
-
-    def expire(self) -> None:
-        """Do what is due."""
-        self.due()
 
 
 class HostedShard:
@@ -93,9 +81,10 @@ class HostedShard:
         self._is_gathering = False
         self._batch_answers: list[Settlement] = []
         self._answers = AnswerQueue()
-        self._commit_timer = _Timer(0, self._commit_deadline_passed)
-        self._tell_timer = _Timer(0, self._tell_committed)
+        self._commit_timer = CallTimer(0, self._commit_deadline_passed)
+        self._tell_timer = CallTimer(0, self._tell_committed)
         self._room = WaitingRoom()
+        self.sent_away = SentAway(host.wheel, host.clock.monotonic_ms, self._settle)
 
     def __repr__(self) -> str:
         return (
@@ -162,14 +151,13 @@ class HostedShard:
         except Exception:
             log.exception("coordinator of %s failed when it was unloaded", self.replica.partition)
         error = KafkaError(ErrorCode.NOT_COORDINATOR)
-        for settlement in waiting:
-            self._settle(settlement._replace(error=error))
+        self.sent_away.tell([settlement._replace(error=error) for settlement in waiting])
         self._queue.close()
 
     def release_parked(self) -> None:
         """Tell NOT_COORDINATOR to whoever is parked; what the shard answers them later is dropped."""
-        for waiter in self._room.send_away():
-            self._settle(Settlement(waiter, None, KafkaError(ErrorCode.NOT_COORDINATOR)))
+        error = KafkaError(ErrorCode.NOT_COORDINATOR)
+        self.sent_away.tell([Settlement(waiter, None, error) for waiter in self._room.send_away()])
 
     def _fail(self) -> None:
         self.close()
@@ -195,7 +183,7 @@ class HostedShard:
 
     def _run(self, operation: Callable[[Any, int], Decided], waiter: Waiter, producer: ProducerIdentity) -> None:
         if self.state is not ShardState.ACTIVE:
-            self._settle(Settlement(waiter, None, self.refusal()))
+            self.sent_away.tell([Settlement(waiter, None, self.refusal())])
             return
         now_ms = self._host.clock.now_ms()
         try:
@@ -444,9 +432,8 @@ class HostedShard:
         if not settlements:
             return
         if self.state is ShardState.CLOSED:
-            for settlement in settlements:
-                error = settlement.error or KafkaError(ErrorCode.NOT_COORDINATOR)
-                self._settle(settlement._replace(error=error))
+            error = KafkaError(ErrorCode.NOT_COORDINATOR)
+            self.sent_away.tell([each._replace(error=each.error or error) for each in settlements])
         elif self._batch.records_count:
             self._batch_answers += settlements
         elif self._answers or self.replica.high_watermark < self._written_end or len(settlements) > ANSWERS_AT_ONCE:

@@ -244,7 +244,10 @@ class CoordinatorRuntimes:
         """Unload all shards; nothing may be called afterwards."""
         places, self._places = self._places, {}
         for place in places.values():
+            hosted = place.hosted
             place.leave()
+            if hosted is not None:
+                hosted.sent_away.tell_all()  # no timer is due any more
 
     # -------------------------------------------------------------------------------------------------------- topics
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.kernel.contracts.coordinator import CoordinatorResult
-from odradek.kernel.coordinator import hosted_shard
+from odradek.kernel.coordinator import sent_away
 from odradek.kernel.coordinator.answers import CallbackWaiter
 from odradek.kernel.errors import ErrorCode, KafkaError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class CrowdedWorld(World):
     """A world with a crowd that one operation answers; whoever is told anything is noted, in order."""
 
-    SIZE = 3 * hosted_shard.ANSWERS_AT_ONCE + 1
+    SIZE = 3 * sent_away.ANSWERS_AT_ONCE + 1
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def test_a_crowd_is_told_some_at_a_time_and_who_comes_later_after_it(*, writes: 
         portions.append(len(world.told))
 
     assert portions[0] == portions[1] > 0
-    assert max(after - before for before, after in pairwise([0, *portions])) <= hosted_shard.ANSWERS_AT_ONCE
+    assert max(after - before for before, after in pairwise([0, *portions])) <= sent_away.ANSWERS_AT_ONCE
     assert [number for number, _told in world.told] == [*range(world.SIZE + 3)]
     assert world.told[-3] == late
     assert {told for _number, told in world.told[: world.SIZE]} == {1}
@@ -88,7 +88,7 @@ def test_a_crowd_whose_records_are_not_committed_in_time_is_told_so_some_at_a_ti
             entry.expire()
         portions.append(len(world.told))
 
-    assert max(after - before for before, after in pairwise(portions)) <= hosted_shard.ANSWERS_AT_ONCE
+    assert max(after - before for before, after in pairwise(portions)) <= sent_away.ANSWERS_AT_ONCE
     assert {told for _number, told in world.told} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
@@ -119,3 +119,29 @@ def test_who_of_a_crowd_is_not_told_yet_when_the_shard_ends_is_sent_elsewhere() 
     assert [told for _number, told in world.told[told_count:]] == [ErrorCode.NOT_COORDINATOR] * (
         world.SIZE - told_count
     )
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_crowd_that_is_sent_away_is_told_so_some_at_a_time(*, is_closed: bool) -> None:
+    world = crowded()
+    world.gather()
+    if is_closed:
+        world.runtime.places[0].leave()
+    else:
+        world.runtimes.release_parked()
+    portions = [0, len(world.told)]
+    while len(world.told) < world.SIZE:
+        for entry in world.wheel.advance(world.clock.monotonic_ms(), 1):
+            entry.expire()
+        portions.append(len(world.told))
+
+    assert max(after - before for before, after in pairwise(portions)) <= sent_away.ANSWERS_AT_ONCE
+    assert world.told == [(number, ErrorCode.NOT_COORDINATOR) for number in range(world.SIZE)]
+
+
+def test_a_crowd_is_told_at_once_when_the_broker_ends() -> None:
+    world = crowded()
+    world.gather()
+    world.runtimes.close()
+
+    assert world.told == [(number, ErrorCode.NOT_COORDINATOR) for number in range(world.SIZE)]
