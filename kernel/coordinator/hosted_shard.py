@@ -266,13 +266,16 @@ class HostedShard:
         """Do the same in steps. Its waiter is parked until its end, so that whatever fails tells it, too."""
         self.write_batch()  # what was decided before is not held up
         error = (yield from self._write(result, producer, now_ms)) if result.records else None
-        if not self.is_active:
-            return error
-        asked = None if waiter is None or self._room.is_gone(waiter) else waiter
-        answers = self._room.taken(result.answers)
-        if asked is not None:
-            self._room.take(asked)
-        self._give(self._room.concluded(result.response, asked, answers, error, may_park=error is None))
+        is_among = any(waiter is each for each, _ in result.answers)
+        if waiter is not None and not is_among and self.is_active and not self._room.is_gone(waiter):
+            self._room.take(waiter)
+            self._give(self._room.concluded(result.response, waiter, (), error, may_park=error is None))
+        for each, told in result.answers:
+            if not self.is_active:
+                return error  # who is not told yet is parked still, and was sent away
+            if self._room.take(each):
+                self._give([Settlement(each, told, error)])
+            yield
         return error
 
     # --------------------------------------------------------------------------------------------------------- records

@@ -18,7 +18,7 @@ from .records import GroupRecord
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 
     from odradek.kernel.api import (
         BrokerHandle,
@@ -142,13 +142,27 @@ class Effects:
     Attributes:
         records: To be committed.
         answers: For requests that were parked before.
+        steps: What is left to decide, where that is long: the end of the operation, which adds to the others.
     """
 
     records: list[GroupRecord] = attrs.field(factory=list)
     answers: list[tuple[Waiter, Any]] = attrs.field(factory=list)
+    steps: Generator[None, None, None] | None = None
+
+    def decided(self, response: Any) -> Decided:
+        """Return the result of the operation, or the steps to it where it is not all decided yet."""
+        return self.result(response) if self.steps is None else self._in_steps(self.steps, response)
+
+    def _in_steps(
+        self, steps: Generator[None, None, None], response: Any
+    ) -> Generator[None, None, CoordinatorResult[GroupRecord, Any]]:
+        yield from steps
+        self.steps = None
+        return self.result(response)
 
     def result(self, response: Any, *, is_atomic: bool = True) -> CoordinatorResult[GroupRecord, Any]:
         """Return the result of the operation."""
+        assert self.steps is None, "not all is decided yet"
         return CoordinatorResult(self.records, response, self.answers, is_atomic)
 
 
@@ -218,7 +232,7 @@ class MembershipOperations(Protocol):
         """Answer JoinGroup."""
         ...
 
-    def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> CoordinatorResult[GroupRecord, Any]:
+    def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> Decided:
         """Answer SyncGroup."""
         ...
 

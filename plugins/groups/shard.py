@@ -100,7 +100,7 @@ class GroupShard:
         part = self._membership[GroupType.CONSUMER if is_consumer else GroupType.CLASSIC]
         return part.join(request, caller, waiter, now_ms)
 
-    def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> CoordinatorResult[GroupRecord, object]:
+    def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> Decided:
         """Answer SyncGroup."""
         return self._membership_of(request.group_id).sync(request, waiter, now_ms)
 

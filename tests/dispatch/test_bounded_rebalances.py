@@ -9,7 +9,7 @@ import attrs
 import pytest
 import trio
 
-from odradek.kernel.api import encode_bytes
+from odradek.kernel.api import ErrorCode, encode_bytes
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.kernel.wire.messages.data_consumer_protocol import ConsumerProtocolSubscription
 from odradek.kernel.wire.registry import APIS
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 GROUP = "large"
 LARGE = 1000
+HUGE = 1500
 
 
 @attrs.define
@@ -99,20 +100,30 @@ class ClassicMembers:
         for number in numbers:
             self.ask(number, 14, {**known, "assignments": [] if number else shares}, steps)
 
+    async def codes(self, count: int) -> list[int]:
+        """Wait until so many are answered that wait, and return the codes that they are told, in no order."""
+        return [answer.error_code for _number, _key, answer in await self._answered(count)]
+
     async def answers(self, count: int) -> list[Any]:
-        """Wait until so many are answered that wait, and return what they are told, in no order."""
+        """Wait until so many are served that wait, and return what they are told, in no order."""
+        answers: list[Any] = []
+        for number, key, answer in await self._answered(count):
+            assert not answer.error_code
+            if key == 11:
+                self.ids[number] = answer.member_id
+            answers.append(answer)
+        return answers
+
+    async def _answered(self, count: int) -> list[tuple[int, int, Any]]:
 
         async def answered() -> list[int]:
             return [number for number, (client, _key) in self._waiting.items() if client.connection.outgoing]
 
-        answers: list[Any] = []
+        found: list[tuple[int, int, Any]] = []
         for number in await until(answered, lambda found: len(found) == count):
             client, key = self._waiting.pop(number)
-            answers += client.received()
-            assert not answers[-1].error_code
-            if key == 11:
-                self.ids[number] = answers[-1].member_id
-        return answers
+            found += [(number, key, answer) for answer in client.received()]
+        return found
 
 
 async def create_topics(world: World, count: int, partitions: int) -> list[str]:
@@ -127,29 +138,51 @@ async def create_topics(world: World, count: int, partitions: int) -> list[str]:
     return names
 
 
-def test_a_large_classic_group_joins_and_syncs_in_short_steps(tmp_path: Path) -> None:
-    """What answers all of its members at once, and writes all of them down in one record, is the leader's request."""
+def test_a_huge_classic_group_joins_and_syncs_in_short_steps(tmp_path: Path) -> None:
+    """What answers all of its members, and writes all of them down in one record, is the leader's request."""
     steps_of: dict[str, LongestStep] = {}
 
     async def work(world: World) -> None:
         members = ClassicMembers(world, await create_topics(world, 10, 10))
         members.join(0)
         await members.answers(1)
-        members.join(*range(1, LARGE))
+        members.join(*range(1, HUGE))
         with counted(steps_of, "JoinGroup") as steps:
             members.join(0, steps=steps)
-            joined = await members.answers(LARGE)
+            joined = await members.answers(HUGE)
         generation_id = joined[0].generation_id
-        members.sync(*range(1, LARGE), generation_id=generation_id)
+        members.sync(*range(1, HUGE), generation_id=generation_id)
         with counted(steps_of, "SyncGroup") as steps:
             members.sync(0, generation_id=generation_id, share=b"some", steps=steps)
-            synced = await members.answers(LARGE)
+            synced = await members.answers(HUGE)
         assert {answer.assignment for answer in synced} == {b"some"}
 
     work_in(tmp_path, work)
 
     assert {name: steps.task for name, steps in steps_of.items() if steps.calls > CALLS_MAX} == {}
     assert len(steps_of) == 2
+
+
+def test_a_shard_that_ends_sends_a_huge_group_away_in_short_steps(tmp_path: Path) -> None:
+    steps_of: dict[str, LongestStep] = {}
+
+    async def work(world: World) -> None:
+        members = ClassicMembers(world, await create_topics(world, 1, 1))
+        members.join(0)
+        await members.answers(1)
+        members.join(*range(1, HUGE))
+        coordinators = world.parts.requests.coordinators
+        (runtime,) = (each for each in coordinators.by_topic.values() if each.coordinator.key_type == 0)
+        with counted(steps_of, "the end") as steps:
+            steps.begin()
+            runtime.places[0].leave()
+            steps.end("the reactor")
+            codes = await members.codes(HUGE - 1)
+        assert set(codes) == {ErrorCode.NOT_COORDINATOR}
+
+    work_in(tmp_path, work)
+
+    assert steps_of["the end"].calls <= CALLS_MAX, steps_of["the end"].task
 
 
 @pytest.mark.parametrize(

@@ -170,11 +170,11 @@ class ClassicGroup:
         """Whether a rebalance may begin now."""
         return PREPARING in MAY_BECOME[self.state]
 
-    def begin_generation(self, now_ms: int) -> None:
-        """Begin the next generation with the members there are; with none, become empty."""
+    def begin_generation(self, now_ms: int) -> Generator[None, None, None]:
+        """Begin the next generation with the members there are, a member a step; with none, become empty."""
         self.generation_id += 1
-        self.protocol_name = self.select_protocol() if self.members else None
-        self._subscribed_topics = self._known_topics()
+        self.protocol_name = (yield from self._select_protocol_in_steps()) if self.members else None
+        self._subscribed_topics = yield from self._known_topics()
         self.become(COMPLETING if self.members else EMPTY, now_ms)
         self.pending_syncs.clear()
 
@@ -322,16 +322,22 @@ class ClassicGroup:
 
     def select_protocol(self) -> str:
         """Return the protocol that most members vote for, among those that all of them know."""
+        return run_at_once(self._select_protocol_in_steps())
+
+    def _select_protocol_in_steps(self) -> Generator[None, None, str]:
         count = len(self.members)
         candidates = {name for name, known_by in self._protocol_counts.items() if known_by == count}
-        votes = Counter(member.vote(candidates) for member in self.members.values())
+        votes: Counter[str] = Counter()
+        for member in self.members.values():
+            votes[member.vote(candidates)] += 1
+            yield
         return votes.most_common(1)[0][0]
 
     def _read_topics(self, member: ClassicMember) -> None:
         if self.uses_consumer_protocol:
             member.read_topics()
 
-    def _known_topics(self) -> frozenset[str] | None:
+    def _known_topics(self) -> Generator[None, None, frozenset[str] | None]:
         if not self.uses_consumer_protocol:
             return None
         if not self.members:
@@ -344,6 +350,7 @@ class ClassicGroup:
             if read is None:
                 return None
             topics |= read
+            yield
         return frozenset(topics)
 
     # ---------------------------------------------------------------------------------------------------------- records
@@ -354,9 +361,14 @@ class ClassicGroup:
         Args:
             assignments: What the leader gives, by member; None for the shares that members have.
         """
+        return run_at_once(self.record_in_steps(assignments))
+
+    def record_in_steps(self, assignments: Mapping[str, bytes] | None) -> Generator[None, None, GroupRecord]:
+        """Return the same, a member a step."""
         protocol = self.protocol_name
-        members = [
-            MemberMetadata(
+        members = []
+        for member in self.members.values():
+            one = MemberMetadata(
                 member_id=member.member_id,
                 group_instance_id=member.instance_id,
                 client_id=member.client_id,
@@ -366,8 +378,8 @@ class ClassicGroup:
                 subscription=member.metadata(protocol) if protocol is not None else b"",
                 assignment=member.assignment if assignments is None else assignments.get(member.member_id, b""),
             )
-            for member in self.members.values()
-        ]
+            members.append(one)
+            yield
         return GroupRecord(
             GroupMetadataKey(group=self.group_id),
             GroupMetadataValue(
@@ -415,7 +427,7 @@ class ClassicGroup:
             yield
         if group.members:
             group.state = STABLE
-        group._subscribed_topics = group._known_topics()
+        group._subscribed_topics = yield from group._known_topics()
         return group
 
 

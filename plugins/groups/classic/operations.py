@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest
     from odradek.kernel.wire.messages.data_group_records import GroupMetadataValue
 
-    from ..group import Caller, Group, ReplayMethod, ShardContext
+    from ..group import Caller, Decided, Group, ReplayMethod, ShardContext
     from ..records import GroupRecord
 
     Result = CoordinatorResult[GroupRecord, object]
@@ -136,7 +136,7 @@ class ClassicGroups:
 
     # -------------------------------------------------------------------------------------------------------- JoinGroup
 
-    def join(self, request: JoinGroupRequest, caller: Caller, waiter: Waiter, now_ms: int) -> Result:
+    def join(self, request: JoinGroupRequest, caller: Caller, waiter: Waiter, now_ms: int) -> Decided:
         """Answer JoinGroup, at once or when all have joined.
 
         A group of the consumer protocol that has no members is replaced.
@@ -161,11 +161,11 @@ class ClassicGroups:
         if first_record is not None:
             # So that a group is in the log once somebody has been told of it.
             effects.records.append(first_record)
-        return effects.result(response)
+        return effects.decided(response)
 
     # -------------------------------------------------------------------------------------------------------- SyncGroup
 
-    def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> Result:
+    def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> Decided:
         """Answer SyncGroup, at once or when the leader has synced."""
         effects = Effects()
         group = self.get(request.group_id)
@@ -185,7 +185,7 @@ class ClassicGroups:
         if group.is_leader(member.member_id):
             assignments = {item.member_id: item.assignment for item in request.assignments}
             self.rebalances.stabilize(group, assignments, effects)
-        return effects.result(PARKED)
+        return effects.decided(PARKED)
 
     def _validate_sync(self, group: ClassicGroup, request: SyncGroupRequest) -> None:
         group.validate_member(request.member_id, request.group_instance_id)
@@ -217,7 +217,7 @@ class ClassicGroups:
 
     # ------------------------------------------------------------------------------------------------------- LeaveGroup
 
-    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Result:
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Decided:
         """Answer LeaveGroup: of a member itself, or of an administrator who names static members (KIP-345).
 
         Raises:
@@ -240,7 +240,7 @@ class ClassicGroups:
                 self.rebalances.prepare(group, now_ms, effects)
             else:
                 self.rebalances.complete_join_if_all_joined(group, now_ms, effects)
-        return effects.result(LeaveGroupResponse(members=members))
+        return effects.decided(LeaveGroupResponse(members=members))
 
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity, effects: Effects) -> ErrorCode:
         member_id, instance_id = identity.member_id, identity.group_instance_id

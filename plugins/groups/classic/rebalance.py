@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import ErrorCode
+from odradek.kernel.api import ErrorCode, run_at_once
 
 from ..group import Effects
 from .answers import join_refused, joined, sync_refused, synced
@@ -27,10 +27,9 @@ from .states import COMPLETING, EMPTY, PREPARING, STABLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 
-    from odradek.kernel.api import CoordinatorResult, TimerKey, Waiter
+    from odradek.kernel.api import TimerKey, Waiter
 
-    from ..group import ShardContext
-    from ..records import GroupRecord
+    from ..group import Decided, ShardContext
     from .group import ClassicGroup
     from .member import ClassicMember
 
@@ -39,6 +38,9 @@ NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 
 SEEN_AT_ONCE: Final = 100
 """So many sessions are begun anew at once, when all members of a group are answered."""
+
+AT_ONCE_MAX: Final = 500
+"""A group of so many members begins a generation, and hands out its shares, in one go; a larger one in steps."""
 
 INITIAL_DELAY_KEY: Final = "group.initial.rebalance.delay.ms"
 
@@ -75,11 +77,11 @@ class Rebalances:
         The records that make a group what its id stands for may be refused after its members' timers are armed.
         """
 
-        def due(now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+        def due(now_ms: int) -> Decided:
             effects = Effects()
             if self._context.groups.get(group.group_id) is group:
                 operation(now_ms, effects)
-            return effects.result(None)
+            return effects.decided(None)
 
         self._timers.schedule(key, delay_ms, due)
 
@@ -217,19 +219,33 @@ class Rebalances:
             self.complete_join(group, now_ms, effects)
 
     def complete_join(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
-        """Begin the generation with those who have joined, and answer them all.
+        """Begin the generation with those who have joined, and answer them all: the end of an operation.
 
         Static members that have not joined stay. If nobody at all has joined, the group waits once more: whoever is
         gone will run out of session time.
         """
         self._timers.cancel(_join_key(group))
+        self._end(group, self._complete_join_in_steps(group, now_ms, effects), effects)
+
+    def _end(self, group: ClassicGroup, steps: Generator[None, None, None], effects: Effects) -> None:
+        """End an operation, at once or, where the group is large, in steps: nothing else of the shard comes between."""
+        if len(group.members) > AT_ONCE_MAX:
+            assert effects.steps is None, "an operation ends once"
+            effects.steps = steps
+        else:
+            run_at_once(steps)
+
+    def _complete_join_in_steps(
+        self, group: ClassicGroup, now_ms: int, effects: Effects
+    ) -> Generator[None, None, None]:
         for member in list(group.members.values()):
             if not member.is_awaiting_join and not member.is_static:
                 self.remove_member(group, member, effects)
+            yield
         if not group.elect_joined_leader() and group.members:
             self._arm_join(group, group.rebalance_timeout_ms)
             return
-        group.begin_generation(now_ms)
+        yield from group.begin_generation(now_ms)
         if group.state is EMPTY:
             effects.records.append(group.record())
             return
@@ -237,6 +253,7 @@ class Rebalances:
             self.answer_join(group, member, joined(group, member), effects)
             member.is_new = False
             group.pending_syncs.add(member.member_id)
+            yield
         self.saw_all(group, group.members.values())
         self._arm_sync(group)
 
@@ -284,18 +301,22 @@ class Rebalances:
             self._timers.cancel(_sync_key(group))
 
     def stabilize(self, group: ClassicGroup, assignments: Mapping[str, bytes], effects: Effects) -> None:
-        """Have the leader's assignment written; each member that waits gets its share then.
+        """Have the leader's assignment written; each member that waits gets its share then: the end of an operation.
 
         The group is stable when the record is replayed. Should it be refused, the shares are nobody's: who waits is
         told so, and the leader may sync again.
         """
-        effects.records.append(group.record(assignments))
-        members = group.members.values()
-        answered = [
-            member
-            for member in members
-            if self.answer_sync(member, synced(group, assignments.get(member.member_id, b"")), effects)
-        ]
+        self._end(group, self._stabilize_in_steps(group, assignments, effects), effects)
+
+    def _stabilize_in_steps(
+        self, group: ClassicGroup, assignments: Mapping[str, bytes], effects: Effects
+    ) -> Generator[None, None, None]:
+        effects.records.append((yield from group.record_in_steps(assignments)))
+        answered = []
+        for member in group.members.values():
+            if self.answer_sync(member, synced(group, assignments.get(member.member_id, b"")), effects):
+                answered.append(member)
+            yield
         self.saw_all(group, answered)
 
     def refuse_syncs(self, group: ClassicGroup, code: ErrorCode, effects: Effects) -> None:
