@@ -34,7 +34,6 @@ from ..wire.messages.api_56_alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from .leader_announcements import announced_state
 from .partition_states import next_state, on_working_directories, rules_of
 
 if TYPE_CHECKING:
@@ -95,6 +94,8 @@ def _alter(
     topic_rules = rules_of(image, rules.config_at(image), topic, rules.election(topic.election), image.live_brokers())
     topic_rules = on_working_directories(topic_rules, image, topic, index)
     if topic_rules.has_voters:
+        from .leader_announcements import announced_state  # only where replicas vote
+
         following = announced_state(state, broker_id, asked, topic_rules)
     else:
         broker_epochs = _wanted(asked)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .cordon_check import CordonCheck
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
@@ -46,10 +44,12 @@ def admin_handlers(
         transactions: Returns the transaction coordinator, where there is one.
         internal_topics: To which no client writes.
     """
-    cordons = CordonCheck(broker_id, config, image)
     return {
         **{api_key: {"calls": calls} for api_key in ASK_CONTROLLER},
-        **{api_key: {"calls": calls, "cordons": cordons} for api_key in ALTER_CONFIGS},
+        **{
+            api_key: {"calls": calls, "broker_id": broker_id, "config": config, "image": image}
+            for api_key in ALTER_CONFIGS
+        },
         22: {"producer_ids": producer_ids, "transactions": transactions},
         32: {"broker_id": broker_id, "image": image, "config": config},
         46: {"image": image},

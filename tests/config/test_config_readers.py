@@ -28,6 +28,7 @@ ACTS_OF_BROKER = {
     "reserved.broker.max.id": ("kernel/cluster/introduction.py", "config.get_int(RESERVED_MAX) + 1"),
     "broker.rack": ("kernel/controller/placement.py", ".rack"),
     "broker.heartbeat.interval.ms": ("kernel/cluster/member.py", 'get_int("broker.heartbeat.interval.ms")'),
+    "cordoned.log.dirs": ("kernel/config/cordons.py", "config.get_list(CORDONED)"),
     "log.dir.failure.timeout.ms": ("kernel/cluster/member.py", "get_int(FAILURE_TIMEOUT)"),
     "broker.session.timeout.ms": ("kernel/broker/metadata_parts.py", 'get_int("broker.session.timeout.ms")'),
     "connections.max.idle.ms": ("kernel/network/loop.py", "self.settings.connections_idle_ms_max"),
@@ -50,8 +51,8 @@ ACTS_OF_BROKER = {
         'get_int("controller.quorum.fetch.snapshot.max.bytes")',
     ),
     "controller.quorum.request.timeout.ms": (
-        "kernel/quorum/following.py",
-        'get_int("controller.quorum.request.timeout.ms")',
+        "kernel/quorum/quorum_view.py",
+        "get_int(QUORUM_REQUEST_TIMEOUT)",
     ),
     "controller.quorum.retry.backoff.ms": (
         "kernel/cluster/peer_settings.py",

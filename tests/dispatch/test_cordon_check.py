@@ -160,7 +160,9 @@ def test_the_rest_of_a_request_is_asked_all_the_same_and_answered_in_its_order(
             resource(ResourceType.TOPIC, "u"),
         ]
     )
-    answer = trio.run(handler(calls=controller, cordons=check()).handle_async, request, DIRECT)
+    cordons = check()
+    asked = handler(calls=controller, broker_id=1, config=cordons.config, image=cordons.image)
+    answer = trio.run(asked.handle_async, request, DIRECT)
 
     assert controller.names == ["t", "u"]
     assert [(row.resource_name, row.error_code) for row in answer.responses] == [

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..admin_handlers import ALTER_CONFIGS, ASK_CONTROLLER
-from ..cordon_check import CordonCheck
 from ..made_handlers import make_handler
 from .broker_calls import ANSWERS, BrokerCallHandler
 from .describe_cluster import DescribeControllersHandler
@@ -87,11 +86,11 @@ def shared_of_several(
         feed: Returns the node's metadata log.
         config: Returns this node's configuration with its dynamic layers.
     """
-    cordons = CordonCheck(broker_id, config, lambda: feed().image)
+    own: Given = {"broker_id": broker_id, "config": config, "image": lambda: feed().image}
     given: dict[int, Given] = {
         **{api_key: {"calls": calls} for api_key in ASK_CONTROLLER},
-        **{api_key: {"calls": calls, "cordons": cordons} for api_key in ALTER_CONFIGS},
-        32: {"broker_id": broker_id, "image": lambda: feed().image, "config": config},
+        **{api_key: {"calls": calls, **own} for api_key in ALTER_CONFIGS},
+        32: own,
         46: {"image": lambda: feed().image},
     }
     for api_key in SHARED:

@@ -11,16 +11,17 @@ from ...config.alter import Alteration, AlterConfigOp
 from ...contracts.pieces import ListPieces
 from ...wire.messages.api_33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
 from ..controller_call import message_of
-from ..cordon_check import ask_for_the_rest
+from ..cordon_check import CordonCheck, ask_for_the_rest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from ...config.broker import BrokerConfig
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
     from ...metadata.controller_calls import ControllerCalls
+    from ...metadata.image import MetadataImage
     from ...wire.messages.api_33_alter_configs import AlterConfigsRequest, AlterConfigsResource
-    from ..cordon_check import CordonCheck
 
 
 class AlterConfigsHandler:
@@ -31,10 +32,17 @@ class AlterConfigsHandler:
         "resources", answers=["responses"], items_max=10, long_frame_bytes=512, together="resource_type resource_name"
     )
 
-    def __init__(self, *, calls: ControllerCalls, cordons: CordonCheck) -> None:
-        """Make the handler; `calls` bring what is asked to the controller, but for what `cordons` refuse before."""
+    def __init__(
+        self,
+        *,
+        calls: ControllerCalls,
+        broker_id: int,
+        config: Callable[[], BrokerConfig],
+        image: Callable[[], MetadataImage],
+    ) -> None:
+        """Make the handler; `calls` bring what is asked to the controller, but for what `CordonCheck` refuses."""
         self._calls = calls
-        self._cordons = cordons
+        self._cordons = CordonCheck(broker_id, config, image)
 
     async def handle_async(self, request: AlterConfigsRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
