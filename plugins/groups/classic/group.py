@@ -174,7 +174,7 @@ class ClassicGroup:
         """Begin the next generation with the members there are, a member a step; with none, become empty."""
         self.generation_id += 1
         self.protocol_name = (yield from self._select_protocol_in_steps()) if self.members else None
-        self._subscribed_topics = yield from self._known_topics()
+        self._subscribed_topics = self._known_topics()
         self.become(COMPLETING if self.members else EMPTY, now_ms)
         self.pending_syncs.clear()
 
@@ -337,7 +337,7 @@ class ClassicGroup:
         if self.uses_consumer_protocol:
             member.read_topics()
 
-    def _known_topics(self) -> Generator[None, None, frozenset[str] | None]:
+    def _known_topics(self) -> frozenset[str] | None:
         if not self.uses_consumer_protocol:
             return None
         if not self.members:
@@ -350,7 +350,6 @@ class ClassicGroup:
             if read is None:
                 return None
             topics |= read
-            yield
         return frozenset(topics)
 
     # ---------------------------------------------------------------------------------------------------------- records
@@ -427,7 +426,7 @@ class ClassicGroup:
             yield
         if group.members:
             group.state = STABLE
-        group._subscribed_topics = yield from group._known_topics()
+        group._subscribed_topics = group._known_topics()
         return group
 
 

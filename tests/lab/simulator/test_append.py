@@ -43,15 +43,13 @@ def run_in_another_process(name: str, seed: int, hash_seed: str) -> dict[str, ob
     return figures
 
 
-@pytest.mark.parametrize(
-    ("name", "hash_seeds"), [(name, ("0", "4711")[: 1 + (name == "append")]) for name in SCENARIOS]
-)
-def test_a_seed_is_the_same_run_in_every_process_whatever_the_hash_seed(name: str, hash_seeds: tuple[str, ...]) -> None:
-    here = run_seed(SCENARIOS[name], 7, {})
-    others = [run_in_another_process(name, 7, hash_seed) for hash_seed in hash_seeds]
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_seed_is_the_same_run_in_every_process_whatever_the_hash_seed(name: str) -> None:
+    """In processes of their own: what other tests have left in this one is nobody's promise."""
+    runs = [run_in_another_process(name, 7, hash_seed) for hash_seed in ("0", "4711")]
 
-    assert {here.trace_hash, *(other["trace_hash"] for other in others)} == {here.trace_hash}
-    assert others[0]["coverage"] == dict(sorted(here.coverage.items()))
+    assert len({run["trace_hash"] for run in runs}) == 1
+    assert runs[0]["coverage"] == runs[1]["coverage"]
 
 
 def seeds_until_found(seeds_max: int) -> list[Outcome]:
