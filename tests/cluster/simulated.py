@@ -30,12 +30,18 @@ CONNECTION = ConnectionSettings(
 
 
 @asynccontextmanager
-async def three_brokers(world: World, settings: Mapping[str, str] | None = None) -> AsyncIterator[Cluster]:
-    """Three brokers that serve; what is left of them ends with the block."""
+async def three_brokers(
+    world: World,
+    settings: Mapping[str, str] | None = None,
+    *,
+    voters: int = 1,
+    begin: Callable[[Cluster], Awaitable[None]] = Cluster.start,
+) -> AsyncIterator[Cluster]:
+    """Three brokers that serve, or that `begin` has begun; what is left of them ends with the block."""
     async with trio.open_nursery() as nursery:
         cluster = Cluster(world, nursery)
-        cluster.add_brokers(3, settings or {})
-        await cluster.start()
+        cluster.add_brokers(3, settings or {}, voters=voters)
+        await begin(cluster)
         yield cluster
         for broker in cluster.brokers.values():
             if broker.broker is not None:
@@ -44,16 +50,26 @@ async def three_brokers(world: World, settings: Mapping[str, str] | None = None)
 
 
 def in_cluster(
-    main: Callable[[Cluster], Awaitable[T]], *, seed: int = 1, settings: Mapping[str, str] | None = None
+    main: Callable[[Cluster], Awaitable[T]],
+    *,
+    seed: int = 1,
+    settings: Mapping[str, str] | None = None,
+    voters: int = 1,
+    begin: Callable[[Cluster], Awaitable[None]] = Cluster.start,
 ) -> T:
-    """Run a task in a world with a cluster of three, and return what it returns."""
+    """Run a task in a world with a cluster of three, see `three_brokers`, and return what it returns."""
     world = World(Seeds(seed))
 
     async def root() -> T:
-        async with three_brokers(world, settings) as cluster:
+        async with three_brokers(world, settings, voters=voters, begin=begin) as cluster:
             return await main(cluster)
 
     return run_in_world(world, root, limit_ns=LIMIT_S * SECOND)
+
+
+def in_quorum_of_three(main: Callable[[Cluster], Awaitable[T]], settings: Mapping[str, str] | None = None) -> T:
+    """Run a task in a world with three brokers, all of which are voters, and return what it returns."""
+    return in_cluster(main, settings=settings, voters=3)
 
 
 def image_of(broker: BrokerHost) -> MetadataImage:

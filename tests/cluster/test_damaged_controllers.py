@@ -11,8 +11,8 @@ from odradek.kernel.errors import ConfigError, CorruptionError
 from odradek.lab.simulator.cluster import DATA_DIR, BrokerHost, Cluster
 from odradek.lab.simulator.disk import File
 
-from .simulated import admin, image_of, until
-from .test_quorum_of_three import described, in_quorum_of_three
+from .simulated import admin, image_of, in_quorum_of_three, until
+from .test_quorum_of_three import described
 
 METADATA = DATA_DIR / "__cluster_metadata-0"
 DAMAGES: dict[str, tuple[PurePath, Callable[[bytes], bytes]]] = {

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import trio
-
 from odradek.kernel.broker import read_broker_options
 from odradek.kernel.metadata.features import KRAFT_VERSION, METADATA_VERSION
 from odradek.kernel.quorum.formatting import Formatting
 from odradek.kernel.wire.messages.api_57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from odradek.lab.simulator.cluster import DATA_DIR, Cluster
-from odradek.lab.simulator.running import run_in_world
-from odradek.lab.simulator.seeds import Seeds
-from odradek.lab.simulator.world import SECOND, World
 
-from .simulated import LIMIT_S, admin, image_of, until
-from .test_quorum_of_three import described, ids, in_quorum_of_three
+from .simulated import admin, image_of, in_cluster, in_quorum_of_three, until
+from .test_quorum_of_three import described, ids
 
 T = TypeVar("T")
 UPGRADE, SAFE_DOWNGRADE = 1, 2
@@ -27,31 +22,22 @@ SETTINGS = {
 }
 
 
+async def begin_formatted(cluster: Cluster) -> None:
+    """Have brokers serve on directories that `kafka-storage format` made."""
+    for node_id, broker in cluster.brokers.items():
+        options = [f"{key}={text}" for key, text in SETTINGS.items()]
+        options += [f"node.id={node_id}", f"listeners=A://broker-{node_id}:1,CONTROLLER://broker-{node_id}:9093"]
+        options += ["listener.security.protocol.map=A:PLAINTEXT,CONTROLLER:PLAINTEXT"]
+        config = read_broker_options(config=None, environment={}, options=options, data_dir=DATA_DIR).config
+        machine = broker.host.start_process().machine
+        Formatting(config, machine, cluster_id="S4jBaEvCTACtMag0jR0sWw").run()
+        broker.host.kill_process()
+    await cluster.start()
+
+
 def with_fixed_voters(main: Callable[[Cluster], Awaitable[T]]) -> T:
-    """Run a task in a world with three voters whose directories `kafka-storage format` made, and nobody founded."""
-    world = World(Seeds(1))
-
-    async def root() -> T:
-        async with trio.open_nursery() as nursery:
-            cluster = Cluster(world, nursery)
-            cluster.add_brokers(3, {}, voters=3)
-            for node_id, broker in cluster.brokers.items():
-                options = [f"{key}={text}" for key, text in SETTINGS.items()]
-                options += [
-                    f"node.id={node_id}",
-                    f"listeners=A://broker-{node_id}:1,CONTROLLER://broker-{node_id}:9093",
-                ]
-                options += ["listener.security.protocol.map=A:PLAINTEXT,CONTROLLER:PLAINTEXT"]
-                config = read_broker_options(config=None, environment={}, options=options, data_dir=DATA_DIR).config
-                machine = broker.host.start_process().machine
-                Formatting(config, machine, cluster_id="S4jBaEvCTACtMag0jR0sWw").run()
-                broker.host.kill_process()
-            await cluster.start()
-            result = await main(cluster)
-            nursery.cancel_scope.cancel()
-        return result
-
-    return run_in_world(world, root, limit_ns=LIMIT_S * SECOND)
+    """Run a task in a world with three voters whom their configuration names, and nobody founded."""
+    return in_cluster(main, voters=3, begin=begin_formatted)
 
 
 async def update(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -18,51 +18,20 @@ from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 from odradek.kernel.wire.messages.api_55_describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from odradek.lab.simulator.cluster import PORT, BrokerHost, Cluster
-from odradek.lab.simulator.running import run_in_world
-from odradek.lab.simulator.seeds import Seeds
-from odradek.lab.simulator.world import SECOND, World
 
-from .simulated import CONNECTION, LIMIT_S, admin, image_of, until
+from .simulated import CONNECTION, admin, image_of, in_cluster, in_quorum_of_three, until
 
 T = TypeVar("T")
 
 
-def in_quorum_of_three(main: Callable[[Cluster], Awaitable[T]], settings: Mapping[str, str] | None = None) -> T:
-    """Run a task in a world with three brokers, all of which are voters, and return what it returns."""
-    world = World(Seeds(1))
-
-    async def root() -> T:
-        async with trio.open_nursery() as nursery:
-            cluster = Cluster(world, nursery)
-            cluster.add_brokers(3, settings or {}, voters=3)
-            await cluster.start()
-            result = await main(cluster)
-            for broker in cluster.brokers.values():
-                if broker.broker is not None:
-                    broker.crash()
-            nursery.cancel_scope.cancel()
-        return result
-
-    return run_in_world(world, root, limit_ns=LIMIT_S * SECOND)
-
-
 def while_three_begin(main: Callable[[Cluster], Awaitable[T]], seed: int) -> T:
     """Run a task beside three voters that begin with empty directories, and return what it returns."""
-    world = World(Seeds(seed))
 
-    async def root() -> T:
-        async with trio.open_nursery() as nursery:
-            cluster = Cluster(world, nursery)
-            cluster.add_brokers(3, {}, voters=3)
-            for broker in cluster.brokers.values():
-                broker.start()
-            result = await main(cluster)
-            for broker in cluster.brokers.values():
-                broker.crash()
-            nursery.cancel_scope.cancel()
-        return result
+    async def begin(cluster: Cluster) -> None:
+        for broker in cluster.brokers.values():
+            broker.start()
 
-    return run_in_world(world, root, limit_ns=LIMIT_S * SECOND)
+    return in_cluster(main, seed=seed, voters=3, begin=begin)
 
 
 async def described(cluster: Cluster, broker_id: int) -> QuorumDescription:

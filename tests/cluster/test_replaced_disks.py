@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,25 +17,7 @@ from odradek.lab.simulator.running import run_in_world
 from odradek.lab.simulator.seeds import Seeds
 from odradek.lab.simulator.world import SECOND, World
 
-from .simulated import LIMIT_S, admin, image_of
-
-
-def in_cluster_of_voters(main: Any, settings: Mapping[str, str]) -> Any:
-    """Run a task in a world with three brokers, all of which are voters, and return what it returns."""
-    world = World(Seeds(1))
-
-    async def root() -> Any:
-        async with trio.open_nursery() as nursery:
-            cluster = Cluster(world, nursery)
-            cluster.add_brokers(3, settings, voters=3)
-            await cluster.start()
-            result = await main(cluster)
-            for broker in cluster.brokers.values():
-                broker.crash()
-            nursery.cancel_scope.cancel()
-        return result
-
-    return run_in_world(world, root, limit_ns=LIMIT_S * SECOND)
+from .simulated import LIMIT_S, admin, image_of, in_quorum_of_three
 
 
 def replace_disk(broker: BrokerHost) -> None:
@@ -79,7 +59,7 @@ def test_a_voter_whose_disk_was_replaced_observes_until_it_is_added(joins: bool)
         assert (now[victim] == old[victim]) is not joins
         assert (victim in {each.replica_id for each in after.observers}) is not joins
 
-    in_cluster_of_voters(main, {"controller.quorum.auto.join.enable": str(joins).lower()})
+    in_quorum_of_three(main, {"controller.quorum.auto.join.enable": str(joins).lower()})
 
 
 @pytest.mark.sweep
@@ -104,7 +84,7 @@ def test_two_replaced_disks_of_three_found_no_cluster_and_lead_none() -> None:
             assert broker is not None
             assert broker.parts.metadata.node.feed.cluster_id == cluster_id
 
-    in_cluster_of_voters(main, {})
+    in_quorum_of_three(main, {})
 
 
 def test_a_broker_that_was_alone_becomes_the_first_of_three_voters() -> None:
