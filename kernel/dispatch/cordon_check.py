@@ -9,7 +9,7 @@ only as far as it gives directories free.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..classes import frozen
 from ..config.alter import Alteration, AlterConfigOp, edited_list
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from ..config.broker import BrokerConfig
     from ..contracts.api_handler import RequestContext
-    from ..metadata.controller_calls import ControllerCalls
     from ..metadata.image import MetadataImage
 
 _EDITS: Final = frozenset({AlterConfigOp.APPEND, AlterConfigOp.SUBTRACT})
@@ -78,33 +77,3 @@ def _entries_after(config: BrokerConfig, wanted: Alteration) -> Sequence[str]:
     except InvalidValueError:
         return ()
     return value if isinstance(value, tuple) else ()
-
-
-async def ask_for_the_rest(
-    calls: ControllerCalls, request: Any, refusals: Sequence[KafkaError | None], row: type
-) -> Any:
-    """Have the controller alter what is not refused here, and return the answer to all of it.
-
-    Args:
-        calls: Bring what is asked to the controller.
-        request: AlterConfigs or IncrementalAlterConfigs.
-        refusals: Of each of its resources.
-        row: What tells of one resource in the answer.
-    """
-    if not any(refusals):
-        return await calls.ask(request)
-    kept = [resource for resource, refusal in zip(request.resources, refusals, strict=True) if refusal is None]
-    answer = await calls.ask(type(request)(resources=kept, validate_only=request.validate_only))
-    told = iter(answer.responses)
-    answer.responses = [
-        next(told)
-        if refusal is None
-        else row(
-            error_code=refusal.code,
-            error_message=refusal.detail,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        for resource, refusal in zip(request.resources, refusals, strict=True)
-    ]
-    return answer

@@ -8,69 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...config.alter import Alteration
-from ...contracts.pieces import ListPieces
 from ...wire.messages.api_44_incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from ..controller_call import message_of
-from ..cordon_check import CordonCheck, ask_for_the_rest
+from ..altering_handler import AlteringHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ...config.broker import BrokerConfig
-    from ...contracts.api_handler import Answer, RequestContext
-    from ...errors import ErrorCode
-    from ...metadata.controller_calls import ControllerCalls
-    from ...metadata.image import MetadataImage
-    from ...wire.messages.api_44_incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
+    from ...wire.messages.api_44_incremental_alter_configs import AlterableConfig
 
 
-class IncrementalAlterConfigsHandler:
+class IncrementalAlterConfigsHandler(AlteringHandler):
     """Answers IncrementalAlterConfigs through the controller."""
 
     api_key = 44
-    pieces = ListPieces(
-        "resources", answers=["responses"], items_max=10, long_frame_bytes=512, together="resource_type resource_name"
-    )
+    answer = IncrementalAlterConfigsResponse
+    row = AlterConfigsResourceResponse
 
-    def __init__(
-        self,
-        *,
-        calls: ControllerCalls,
-        broker_id: int,
-        config: Callable[[], BrokerConfig],
-        image: Callable[[], MetadataImage],
-    ) -> None:
-        """Make the handler; `calls` bring what is asked to the controller, but for what `CordonCheck` refuses."""
-        self._calls = calls
-        self._cordons = CordonCheck(broker_id, config, image)
-
-    async def handle_async(self, request: IncrementalAlterConfigsRequest, context: RequestContext) -> Answer:
-        """Answer once the change is durable. Cancelled: the broker is stopping."""
-        refusals = [
-            self._cordons.refusal(resource.resource_type, resource.resource_name, _alterations(resource), context)
-            for resource in request.resources
-        ]
-        return await ask_for_the_rest(self._calls, request, refusals, AlterConfigsResourceResponse)
-
-    def error_response(
-        self, request: IncrementalAlterConfigsRequest, context: RequestContext, code: ErrorCode, detail: str
-    ) -> Answer:
-        """Return the response that gives every resource this error."""
-        return IncrementalAlterConfigsResponse(
-            responses=[
-                AlterConfigsResourceResponse(
-                    error_code=code,
-                    error_message=message_of(code, detail),
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                )
-                for resource in request.resources
-            ]
-        )
-
-
-def _alterations(resource: AlterConfigsResource) -> Iterator[Alteration]:
-    return (Alteration(config.name, config.config_operation, config.value) for config in resource.configs)
+    def alteration(self, config: AlterableConfig) -> Alteration:
+        """See `AlteringHandler.alteration`."""
+        return Alteration(config.name, config.config_operation, config.value)
