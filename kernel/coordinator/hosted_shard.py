@@ -26,11 +26,12 @@ from ..machine.turnstile import run_at_once
 from ..partitions.leading import ACKS_ALL, AppendOrigin, append_as_leader
 from ..partitions.marker_writer import marker_batch
 from ..plugin_system.offers import check_made
+from ..purgatory.timing_wheel import CallTimer
 from ..records.batch import HEADER_SIZE, read_header
 from ..types import NO_PRODUCER_ID
 from .answers import AnswerQueue, CallbackWaiter, Settlement
 from .open_batch import OpenBatch, record_size_max, transactional_batch
-from .sent_away import ANSWERS_AT_ONCE, CallTimer, SentAway
+from .sent_away import ANSWERS_AT_ONCE, SentAway
 from .shard_host import ShardState
 from .shard_queue import ShardQueue
 from .shard_timers import ShardTimers

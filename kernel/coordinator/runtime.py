@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from ..classes import define
 from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
 from ..contracts.coordinator_keys import coordinator_partition
 from ..errors import ErrorCode, KafkaError
-from ..purgatory.timing_wheel import TimerEntry
+from ..purgatory.timing_wheel import CallTimer
 from ..records.compression import CompressionType
 from .answers import CallbackWaiter, gathered_for
 from .hosted_shard import MARKER_CODES, HostedShard
@@ -40,15 +39,6 @@ RELOAD_PAUSE_MS_MAX: Final = 10_000
 LEFT_OUT: Final = frozenset({ErrorCode.NOT_COORDINATOR})
 
 
-@define(eq=False)
-class _ReloadTimer(TimerEntry):
-    place: Place
-
-    def expire(self) -> None:
-        """Look whether the partition is still led, and load it."""
-        self.place.check()
-
-
 class Place:
     """A replica of the coordinator's topic on this broker, and the shard in it while this broker leads."""
 
@@ -58,7 +48,7 @@ class Place:
         self.hosted: HostedShard | None = None
         self._runtime = runtime
         self._failures_count = 0
-        self._reload = _ReloadTimer(0, self)
+        self._reload = CallTimer(0, self.check)
 
     def check(self) -> None:
         """Take note that leadership, high watermark or health of the replica may have changed."""

@@ -7,35 +7,18 @@ moment later is as if the network were slow.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ..classes import define
-from ..purgatory.timing_wheel import TimerEntry
+from ..purgatory.timing_wheel import CallTimer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ..purgatory.timing_wheel import TimingWheel
     from .answers import Settlement
 
 ANSWERS_AT_ONCE: Final = 50
 """So many waiters are told in one go: each answer is encoded and sent in some ten microseconds, a large one in more."""
-
-
-@define(eq=False)
-class CallTimer(TimerEntry):
-    """A timer that calls a function.
-
-    Attributes:
-        due: The function.
-    """
-
-    due: Callable[[], None]
-
-    def expire(self) -> None:
-        """Do what is due."""
-        self.due()
 
 
 class SentAway:

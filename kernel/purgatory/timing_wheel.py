@@ -79,6 +79,21 @@ class TimerEntry:
         return True
 
 
+@define(eq=False)
+class CallTimer(TimerEntry):
+    """A timer that calls a function.
+
+    Attributes:
+        due: The function.
+    """
+
+    due: Callable[[], object]
+
+    def expire(self) -> None:
+        """Call it."""
+        self.due()
+
+
 @frozen
 class WheelStatistics:
     """A picture of a wheel: timers waiting, slots in use, wheels made."""
