@@ -9,7 +9,7 @@ from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import ZERO_ID, id_text, parse_id
 
 from .actions import add_common_options, cluster_action
-from .options import add_client_options, document, natural
+from .options import add_client_options, document, host_port, natural
 from .output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _configure_add(parser: argparse.ArgumentParser) -> None:
         [("cluster add-controller 4 four.example.net:9093", "node 4, whose controller listens there")],
     )
     parser.add_argument("id", type=natural, metavar="ID", help="the controller's node.id")
-    parser.add_argument("address", type=_address, metavar="HOST:PORT", help="where other controllers find it")
+    parser.add_argument("address", type=host_port, metavar="HOST:PORT", help="where other controllers find it")
     _add_directory_option(parser, "observes the quorum")
     parser.add_argument("--listener", metavar="NAME", help="the name of that listener (default: as the voters have it)")
     add_client_options(parser)
@@ -122,13 +122,6 @@ def _add_directory_option(parser: argparse.ArgumentParser, how: str) -> None:
         metavar="ID",
         help=f"of the directory that has its metadata log (default: of the one that {how})",
     )
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, separator, port = text.rpartition(":")
-    if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
-        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
-    return host.strip("[]"), int(port)
 
 
 def _directory_id(text: str) -> UUID:

@@ -21,6 +21,7 @@ WIDTH: Final = 79
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 _TAKES_THE_REST: Final = (argparse.PARSER, argparse.REMAINDER)
 EXIT_USAGE: Final = 2
+PORT_MAX: Final = 0xFFFF
 EXIT_STATUS: Final = "0 done, 1 it went wrong, 2 wrong usage or configuration, 130 interrupted"
 
 
@@ -167,6 +168,18 @@ def positive(text: str) -> int:
     if not number:
         raise argparse.ArgumentTypeError("expected at least 1")
     return number
+
+
+def host_port(text: str) -> tuple[str, int]:
+    """Read `HOST:PORT`, for argparse; an IPv6 host stands in brackets.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    host, _, port = text.strip().rpartition(":")
+    if not host.strip("[]") or not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
+        raise argparse.ArgumentTypeError(f"expected HOST:PORT, not {text!r}")
+    return host.strip("[]"), int(port)
 
 
 def directory(text: str) -> Path:

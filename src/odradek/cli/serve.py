@@ -17,11 +17,10 @@ import trio
 from odradek import __version__
 from odradek.cli.logs.lines import ROOT, configure_logging
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.config.listeners import MAX_PORT
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.network.sleeper import take_over_sleep
 
-from .options import CommandParser, directory, document, positive
+from .options import CommandParser, directory, document, host_port, positive
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -103,10 +102,8 @@ def addresses(text: str) -> str:
     Raises:
         argparse.ArgumentTypeError: One is none; also where there is none at all, as a script's variable may be empty.
     """
-    for address in text.split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not host.strip("[]") or not port.isascii() or not port.isdigit() or int(port) > MAX_PORT:
-            raise argparse.ArgumentTypeError(f"expected HOST:PORT, not {address!r}")
+    for each in text.split(","):
+        host_port(each)
     return text
 
 
