@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..config.broker import Setting
-from ..config.meta_properties import META_PROPERTIES, decode_meta_properties
+from ..config.meta_properties import META_PROPERTIES
 from ..config.roles import BOOTSTRAP, NODE_ID, parse_roles, takes_id
-from ..errors import ConfigError, CorruptionError
-from ..machine.files import disk_error, read_file
+from ..controller.small_files import read_meta_properties
+from ..errors import ConfigError, CorruptionError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,23 +78,19 @@ def _with_kept_id(config: BrokerConfig, files: Files) -> BrokerConfig:
     A directory that cannot be read may say it: without another one that does it is not passed over, as this broker
     would become another one beside the one that it was.
     """
-    unread: tuple[OSError, Path] | None = None
-    for directory in config.log_dirs:
-        where = Path(directory) / META_PROPERTIES
+    unread: StorageError | None = None
+    for directory in map(Path, config.log_dirs):
         try:
-            meta = decode_meta_properties(read_file(files, where))
-        except FileNotFoundError:
+            meta = read_meta_properties(files, directory)
+        except CorruptionError:
+            raise
+        except StorageError as error:
+            unread = error
             continue
-        except CorruptionError as error:
-            raise CorruptionError(f"{where}: {error}") from error
-        except OSError as error:
-            unread = error, where
-            continue
-        if meta.node_id >= 0:
-            return _with_id(config, meta.node_id, str(where))
+        if meta is not None and meta.node_id >= 0:
+            return _with_id(config, meta.node_id, str(directory / META_PROPERTIES))
     if unread is not None:
-        failure, where = unread
-        raise disk_error(failure, "read", where) from failure
+        raise unread
     return config
 
 
