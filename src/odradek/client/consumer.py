@@ -295,8 +295,9 @@ class Consumer(PositionedConsumer):
     def give(self, partitions: frozenset[TopicPartition]) -> None:
         """Begin to read partitions that the group gave; for the membership only."""
         brokers, fetcher = self._opened()
-        fetcher.give(partitions)
-        brokers.want({partition.topic for partition in partitions})
+        ordered = sorted(partitions)  # a set's order is another one in each process
+        fetcher.give(ordered)
+        brokers.want({partition.topic: None for partition in ordered})
         self._look_again()
 
     def take(self, partitions: frozenset[TopicPartition]) -> None:
@@ -327,7 +328,7 @@ class Consumer(PositionedConsumer):
             raise ClientUsageError("topics are subscribed to: unsubscribe() first")
         wanted = [as_partition(partition) for partition in partitions]
         fetcher.assign(wanted, from_committed=self._group is not None)
-        brokers.want({partition.topic for partition in wanted})
+        brokers.want({partition.topic: None for partition in wanted})
         self._look_again()
 
     async def assign_topics(self, *topics: str) -> frozenset[TopicPartition]:

@@ -90,7 +90,7 @@ async def list_offsets(
     """
     lookup = _Lookup(brokers, isolation_level)
     deadline_ms = now_ms() + timeout_ms
-    brokers.want({partition.topic for partition in timestamps})
+    brokers.want({partition.topic: None for partition in timestamps})
     attempts_count = 0
     while True:
         left = {partition: time for partition, time in timestamps.items() if partition not in lookup.found}

@@ -45,8 +45,8 @@ def run_in_another_process(name: str, seed: int, hash_seed: str) -> dict[str, ob
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_seed_is_the_same_run_in_every_process_whatever_the_hash_seed(name: str) -> None:
-    """In processes of their own: what other tests have left in this one is nobody's promise."""
-    runs = [run_in_another_process(name, 7, hash_seed) for hash_seed in ("0", "4711")]
+    """With these two, sets of two partitions had another order in seed 10 of `groups`, and requests followed it."""
+    runs = [run_in_another_process(name, 10, hash_seed) for hash_seed in ("1", "2")]
 
     assert len({run["trace_hash"] for run in runs}) == 1
     assert runs[0]["coverage"] == runs[1]["coverage"]
@@ -111,7 +111,7 @@ def keep_torn_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("sabotage", "seeds_max"),
     [
-        (leave_out_syncs, 10),
+        (leave_out_syncs, 20),
         (acknowledge_before_the_write, 20),
         (check_no_sequences, 20),
         (keep_torn_batches, 20),

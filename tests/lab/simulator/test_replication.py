@@ -69,10 +69,10 @@ def measure_sessions_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("accident", "sabotage", "seeds_max"),
     [
-        (Accident.SEVERAL, leave_out_syncs_of_records, 5),
-        (Accident.SEVERAL, commit_what_two_have, 10),
-        (Accident.PAUSE, count_those_that_are_asked_for, 5),
-        (Accident.CLOCKS, measure_sessions_by_the_wall_clock, 5),
+        (Accident.SEVERAL, leave_out_syncs_of_records, 20),
+        (Accident.SEVERAL, commit_what_two_have, 20),
+        (Accident.PAUSE, count_those_that_are_asked_for, 20),
+        (Accident.CLOCKS, measure_sessions_by_the_wall_clock, 20),
     ],
 )
 def test_sabotage_is_found_by_an_accident_within_so_many_seeds(

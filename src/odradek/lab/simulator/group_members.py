@@ -253,10 +253,12 @@ class Member(RebalanceListener):
 
     async def _rewind(self) -> None:
         """Read anew what an aborted transaction was made of."""
-        places = self._consumer.assignment
+        places = sorted(self._consumer.assignment)
         floors = {place: self._oracle.floor(place.partition) for place in places}
         found = await self._consumer.committed(places)
-        for place in places & self._consumer.assignment:
+        for place in places:
+            if place not in self._consumer.assignment:
+                continue
             committed = found[place]
             offset = 0 if committed is None else committed.offset
             self._oracle.told(place.partition, offset, floors[place])
