@@ -56,6 +56,10 @@ def later_handlers(parts: BrokerParts) -> Iterator[tuple[int, Callable[[], ApiHa
     for api_key, given in {**_record_handlers(parts), **_log_handlers(parts), **admin, **nothing}.items():
         yield api_key, partial(make_handler, api_key, given)
     yield 55, _quorum_maker(parts)
+    if (replication := parts.events.replication) is not None:
+        from ..dispatch.partition_votes import votes_handlers  # a broker alone does not pay for it
+
+        yield from votes_handlers(replication.voting, _image(parts))
 
 
 def _image(parts: BrokerParts) -> Callable[[], MetadataImage]:

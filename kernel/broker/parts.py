@@ -104,7 +104,8 @@ class BrokerParts:
             brokers=metadata.channels,
             calls=metadata.calls,
             broker_epoch=lambda: metadata.calls.broker_epoch,
-            config=lambda: published.config,
+            published=published,
+            role_changed=self.events.role_changed,
         )
         metadata.follower.config_listeners.append(lambda _config: replication.fetchers.settings_altered())
         return replication

@@ -72,6 +72,10 @@ class ReplicaEvents:
         if self.replication is not None:
             self.replication.ask_isr(replica, change)
 
+    def role_changed(self, replica: Replica) -> None:
+        """A vote has changed a replica's role, leader or epoch."""
+        self.leader_changed(replica.partition, replica.leader_id, replica.leader_epoch)
+
     def leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
         """A replica's leader or epoch changed."""
         assert self.coordinators is not None, "replicas are opened when all parts are made"

@@ -7,6 +7,7 @@
 | `following` | Shell: what a follower does with it: takes what a leader numbered, truncates |
 | `follower_positions` | Pure core: where followers' logs begin and end, for who sends consumers to them |
 | `election_driver` | Pure core: carries out what an election has decided |
+| `voting` | Pure core: what a replica whose election votes needs of its broker |
 | `producer_state`, `producer_table`, `append_check` | Pure core: a partition's producers; may a batch be appended? |
 | `partition_transactions`, `aborted_transactions`, `transaction_index` | Pure core: open ones, aborted ones |
 | `producer_snapshot`, `producer_steps`, `unkept_snapshots`, `recovery` | producers are kept, and read with the log |

@@ -29,7 +29,7 @@ from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.files import DiskError
 from ..records.control import ControlRecordType, EndTransactionMarker
 from ..types import NO_EPOCH, NO_OFFSET, READ_COMMITTED, IsolationLevel, LogOffsets, TopicIdPartition
-from .election_driver import carry_out
+from .election_driver import carry_out, leads_in
 from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from .recovery import keep_producers
 from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ..wire.frame_template import FrameTemplate
     from .follower_positions import FollowerPositions
     from .producer_table import ProducerStateTable
+    from .voting import Voting
 
 _logger = logging.getLogger(__name__)
 
@@ -133,6 +134,7 @@ class Replica:
         "tiered_log",
         "topic_partition",
         "unkept",
+        "voting",
     )
 
     def __init__(
@@ -146,8 +148,10 @@ class Replica:
         stages: tuple[AppendStage, ...] = (),
         tiered_log: TieredLog | None = None,
         ask_isr: Callable[[Replica, IsrChange], None] | None = None,
+        voting: Voting | None = None,
     ) -> None:
         self.ask_isr = ask_isr
+        self.voting = voting
         self.partition = partition
         self.topic_partition = partition.topic_partition
         self.answer_templates: dict[int, FrameTemplate] = {}
@@ -224,11 +228,14 @@ class Replica:
         self.carry_out()
 
     def carry_out(self) -> None:
-        """Do what the election has decided.
+        """Do what the election has decided; where replicas vote it is done soon.
 
         Raises:
             PluginError: See `election_driver.carry_out`.
         """
+        if self.voting is not None:
+            self.voting.note(self)
+            return
         carry_out(self.election, self, partial(self.ask_isr, self) if self.ask_isr is not None else None)
 
     def take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
@@ -409,7 +416,7 @@ class Replica:
     def end_pause(self) -> None:
         """Serve again, from the log that it has."""
         self.offline_reason = None
-        self.is_leader = self.election.role is Role.LEADER
+        self.is_leader = leads_in(self.election, self.leader_epoch) and self.leader_id >= 0  # and it was carried out
 
     # ------------------------------------------------------------------------------------------------------------ read
 

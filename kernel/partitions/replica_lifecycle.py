@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .replica_opener import ReplicaOpener
     from .replicas import Replicas
     from .topic_plan import TopicPlan
+    from .voting import Voting
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,10 @@ class ReplicaLifecycle:
         self._on_leader_changed = on_leader_changed
         self._started: list[str] = []
         self._found_logs: list[tuple[StorageEngine, TopicIdPartition]] = []
+
+    def let_vote(self, voting: Voting) -> None:
+        """Have somebody carry out what elections decide that vote, before any replica is opened."""
+        self._opener.voting = voting
 
     # ------------------------------------------------------------------------------------------------------------ start
 

@@ -14,7 +14,7 @@ import attrs
 
 from ..classes import define, frozen
 from ..contracts.append_stage import AppendStage
-from ..contracts.election import Election, ElectionContext
+from ..contracts.election import Election, ElectionContext, is_among_replicas
 from ..contracts.log_values import EpochEnd
 from ..contracts.storage import PartitionLog
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..types import TopicIdPartition, TopicPartition
     from .tiers import Tiers
     from .topic_plan import TopicPlan
+    from .voting import Voting
 
 _logger = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ class ReplicaOpener:
         broker: Returns a broker as the metadata knows it now, for elections.
         workers: The threads that recover logs while others are served.
         ask_isr: Brings a replica's change of its in-sync set before the controller.
+        voting: Carries out what elections decide that vote; None where nobody does.
         known_directory: Returns the log directory that the metadata has for this broker's replica of (topic id, index).
         is_starting: Whether what is opened was there before the start: none of it begins.
         started: Storages that have log directories, by name.
@@ -118,6 +120,7 @@ class ReplicaOpener:
     broker: Callable[[int], KnownBroker | None]
     workers: Workers
     ask_isr: Callable[[Replica, IsrChange], None] | None = None
+    voting: Voting | None = None
     is_starting: bool = attrs.field(default=True, init=False)
     started: dict[str, StartedStorage] = attrs.field(factory=dict, init=False)
     kept_high_watermarks: dict[TopicIdPartition, int] = attrs.field(factory=dict, init=False)
@@ -270,6 +273,7 @@ class ReplicaOpener:
         producers = ProducerStateTable(self.producer_id_expiration_ms)
         yield from recover_in_steps(log, producers, self.clock.now_ms())
         high_watermark = self.kept_high_watermarks.get(partition, log.log_start_offset)
+        voting = self.voting if is_among_replicas(factory) else None
         election = factory.new_election(
             ElectionContext(
                 partition=partition,
@@ -278,7 +282,7 @@ class ReplicaOpener:
                 log_end_offset=log.log_end_offset,
                 high_watermark=min(high_watermark, log.log_end_offset),
                 log_end=lambda: EpochEnd(log.latest_epoch, log.log_end_offset),
-                hard_state=None,
+                hard_state=None if voting is None else voting.state_of(partition),
                 config=self.config,
                 settings=plan.values,
                 random=self.random,
@@ -295,6 +299,7 @@ class ReplicaOpener:
             settings=plan.settings,
             stages=self.make_stages(partition, plan),
             ask_isr=self.ask_isr,
+            voting=voting,
         )
 
 

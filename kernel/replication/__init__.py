@@ -5,9 +5,9 @@
                                               v
                                            replicas ──> elections ──> isr_reports ──> AlterPartition ──> the controller
 
-Where replicas elect their leader among themselves, `election_service` runs one replica's election: the metadata log's.
-Those of partitions are not run yet; what they keep goes into one file (`vote_log`), what they tell a broker into one
-message (`vote_messages`).
+Where replicas elect their leader among themselves, `election_service` runs one replica's election, the metadata log's,
+and `voting_replicas` those of all partitions together: what they keep is in one file (`vote_log`), what they tell a
+broker in one message (`vote_messages`, `vote_channels`), and leaders tell the controller that they lead.
 
 It stands above the partitions and below whoever answers requests; a single broker has none of its tasks.
 """

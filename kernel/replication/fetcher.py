@@ -39,7 +39,7 @@ from .fetch_planning import Followed, fetch_request, wanted_now
 from .fetched import Taken, go_to, take_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..machine.clock import Clock
     from ..machine.threads import Threads
@@ -77,6 +77,18 @@ class BrokerRequests(Protocol):
         ...
 
 
+class LeadersHeard(Protocol):
+    """Who is told how leaders answer for replicas that vote."""
+
+    def heard(self, leader_id: int, replicas: Iterable[Replica]) -> None:
+        """A leader has answered a fetch of these, and what it answered was taken. Does not raise."""
+        ...
+
+    def refused(self, leader_id: int, replica: Replica, answer: PartitionData) -> None:
+        """A leader has refused a fetch. Does not raise."""
+        ...
+
+
 @attrs.frozen
 class FetcherParts:
     """What all fetchers of a broker share.
@@ -93,6 +105,7 @@ class FetcherParts:
         threads: Flush what a topic wants flushed.
         tier_starts: Have logs begin at the remote store's part.
         quota: How much is taken for replicas that are throttled.
+        voting: Told of answers for replicas that vote; None where none does.
     """
 
     brokers: BrokerRequests
@@ -106,6 +119,7 @@ class FetcherParts:
     threads: Threads
     tier_starts: TierStarts
     quota: ReplicationQuota
+    voting: LeadersHeard | None = None
 
 
 class _Told(NamedTuple):
@@ -136,6 +150,7 @@ class Fetcher:
         self.number = number
         self.followed: dict[TopicPartition, Followed] = {}
         self.lags: dict[TopicPartition, int] = {}
+        self._voters: dict[TopicPartition, Replica] = {}
         self._parts = parts
         self._session = FetchSessionHandler()
         self._failures_count = 0
@@ -150,6 +165,8 @@ class Fetcher:
     def follow(self, replica: Replica) -> None:
         """Ask for a partition from now on, at once: a long poll under way is given up."""
         self.followed[replica.topic_partition] = Followed(replica, self._parts.state().replica_id)
+        if replica.voting is not None:
+            self._voters[replica.topic_partition] = replica
         self._wake.set()
         if self._poll is not None and self._session.is_incremental:
             self._poll.cancel()
@@ -157,6 +174,7 @@ class Fetcher:
     def forget(self, partition: TopicPartition) -> None:
         """Do not ask for a partition any more; what is under way of it is dropped."""
         self.lags.pop(partition, None)
+        self._voters.pop(partition, None)
         if self.followed.pop(partition, None) is not None:
             self._wake.set()
 
@@ -239,6 +257,7 @@ class Fetcher:
         lost: list[tuple[Followed, Taken]] = []
         staged: list[Replica] = []
         size_bytes = firsts_count = 0
+        refused: dict[Replica, PartitionData] = {}
         for followed, answer in self._answered(response, wanted):
             records = cast("Buffer", answer.records if answer.records is not None else b"")  # received: it is in memory
             outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms())
@@ -256,6 +275,7 @@ class Fetcher:
                 await self._after_cut(followed.replica)
             elif outcome.taken is Taken.REFUSED:
                 self._hold_back(followed, outcome.reason)
+                refused[followed.replica] = answer
             else:
                 lost.append((followed, outcome.taken))
             size_bytes += len(records)
@@ -267,6 +287,8 @@ class Fetcher:
         self._parts.writes.write_now(staged)
         await self._flush([each.replica for each in told])
         self._note_leader(told)
+        if self._voters and self._parts.voting is not None:
+            self._tell_voting(self._parts.voting, wanted, refused)
         for followed, taken in lost:
             await (self._find_range if taken is Taken.OUT_OF_RANGE else self._find_store_start)(followed)
 
@@ -327,6 +349,22 @@ class Fetcher:
                         replica.note_appended(partition_log.recovery_point)
                 except StorageError as error:
                     self._parts.replicas.fail(replica, error)
+
+    def _tell_voting(
+        self, voting: LeadersHeard, wanted: Mapping[TopicPartition, Wish], refused: Mapping[Replica, PartitionData]
+    ) -> None:
+        """Tell for whom the leader still leads: for all that were asked for, named in its answer or not, but these."""
+        heard = [
+            replica
+            for partition, replica in self._voters.items()
+            if replica not in refused
+            and (asked := wanted.get(partition)) is not None
+            and asked.partition.current_leader_epoch == replica.leader_epoch
+        ]
+        voting.heard(self.leader_id, heard)
+        for replica, answer in refused.items():
+            if replica.voting is not None:
+                voting.refused(self.leader_id, replica, answer)
 
     def _note_leader(self, told: list[_Told]) -> None:
         progressed = []

@@ -12,7 +12,7 @@ from .fetch_planning import fetcher_number
 from .fetcher import Fetcher
 
 if TYPE_CHECKING:
-    from ..types import TopicIdPartition
+    from ..types import TopicIdPartition, TopicPartition
     from .fetcher import FetcherParts
 
 log = logging.getLogger(__name__)
@@ -50,8 +50,7 @@ class Fetchers:
     def leader_changed(self, partition: TopicIdPartition) -> None:
         """Follow whoever leads a partition now; nobody, if this broker does, or nobody does."""
         where = partition.topic_partition
-        for fetcher in self._fetchers.values():  # few; what they follow is kept nowhere else
-            fetcher.forget(where)
+        self.forget(where)  # fetchers are few; what they follow is kept nowhere else
         replica = self._parts.replicas.find(where.topic, where.partition)
         if replica is None or replica.is_leader or replica.leader_id in (NO_LEADER, self._broker_id):
             return
@@ -62,6 +61,11 @@ class Fetchers:
             new_fetcher = self._fetchers[key] = Fetcher(*key, self._parts)
             self._send.send_nowait(new_fetcher)
         new_fetcher.follow(replica)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Take nothing more for a partition of whoever led it, until `leader_changed` is told."""
+        for fetcher in self._fetchers.values():
+            fetcher.forget(partition)
 
     def settings_altered(self) -> None:
         """Take another `num.replica.fetchers`: each partition goes to the fetcher that it is with from now on."""

@@ -1,4 +1,7 @@
-"""Shell: looks every half `replica.lag.time.max.ms` whether followers keep up: time passes for leaders' elections."""
+"""Shell: looks every half `replica.lag.time.max.ms` whether followers keep up: time passes for leaders' elections.
+
+For those of replicas that vote it passes elsewhere (`voting_replicas.py`).
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class InSyncChecks:
         for number, replica in enumerate(list(self._replicas), 1):
             if number % REPLICAS_PER_TURN == 0:
                 await take_turn()
-            if replica.is_leader and replica.state is not None and len(replica.state.replicas) > 1:
+            if replica.is_leader and replica.voting is None and _has_followers(replica):
                 self._tick(replica)
         await trio.lowlevel.checkpoint()
 
@@ -59,3 +62,7 @@ class InSyncChecks:
             return
         if replica.high_watermark != high_watermark:
             self._replicas.progressed((replica,))
+
+
+def _has_followers(replica: Replica) -> bool:
+    return replica.state is not None and len(replica.state.replicas) > 1

@@ -4,6 +4,9 @@
         ^                                                      │
         └───────────── IsrChangeEnded, partition by partition ─┘
 
+Where replicas vote, their leader tells by the same request that it leads, and is recorded (`voting_replicas.py`); the
+in-sync set is whoever lives, and no news.
+
 A request that was not answered is sent again until it is: if the controller had taken it, it refuses the second one
 (INVALID_UPDATE_VERSION), and the metadata tells. Who no longer leads in the epoch in which it asked is not told; who is
 paused, as its log moves, still leads, and goes on by what it was told.
@@ -14,7 +17,7 @@ paused, as its log moves, still leads, and goes on by what it was told.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -38,12 +41,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+_REFUSED: Final = "the in-sync replicas of %s stay: %s"
+_NOT_KNOWN_TO_LEAD: Final = "the controller does not record yet that this broker leads %s: %s"
+
+
 class Asked(NamedTuple):
     """What a replica's election asks."""
 
     replica: Replica
     change: IsrChange
-    is_shrink: bool
+    growth: int
 
 
 class IsrReports:
@@ -89,7 +96,7 @@ class IsrReports:
 
     def ask(self, replica: Replica, change: IsrChange) -> None:
         """Have a change asked soon; a later one of the same partition takes its place."""
-        self._waiting[replica.partition] = Asked(replica, change, len(change.isr) < len(replica.election.isr))
+        self._waiting[replica.partition] = Asked(replica, change, len(change.isr) - len(replica.election.isr))
         self._wake.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -176,15 +183,16 @@ class IsrReports:
         if not _is_wanted(asked):
             return
         if ended.error is not ErrorCode.NONE:
-            log.info("the in-sync replicas of %s stay: %s", replica.partition, ended.error.name)
+            told = _REFUSED if replica.voting is None else _NOT_KNOWN_TO_LEAD
+            log.info(told, replica.partition, ended.error.name)
         try:
             replica.step(ended)
         except Exception as error:  # a plugin's: its partition pays, nobody else
             self._replicas.fail(replica, error)
             return
         if ended.error is ErrorCode.NONE:
-            self.shrinks_count += asked.is_shrink
-            self.expands_count += not asked.is_shrink
+            self.shrinks_count += asked.growth < 0
+            self.expands_count += asked.growth > 0
             log.info("%s has %s in sync", replica.partition, sorted(ended.isr))
         if not replica.is_paused:  # else who waits is told as it is resumed
             self._replicas.progressed((replica,))

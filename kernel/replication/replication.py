@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..machine.threads import Workers
 from ..peers.backoff import Backoff
 from ..wire.messages.api_01_fetch import ReplicaState
 from .fetcher import FetcherParts
@@ -13,6 +16,8 @@ from .isr_reports import IsrReports
 from .settings import FetcherSettings
 from .throttling import FOLLOWER_RATE_KEY, LEADER_RATE_KEY, ReplicationQuota
 from .tier_starts import TierStarts
+from .vote_log import VoteLog
+from .voting_replicas import VotingParts, VotingReplicas
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from ..contracts.services import ConfigView
     from ..machine.machine import Machine
     from ..metadata.controller_calls import ControllerCalls
+    from ..metadata.published_image import PublishedImage
     from ..partitions.replica import Replica
     from ..partitions.replica_lifecycle import ReplicaLifecycle
     from ..partitions.replicas import Replicas
@@ -38,7 +44,8 @@ class Replication:
     Attributes:
         fetchers: Of the partitions that other brokers lead.
         tier_starts: Of those of them whose leader has what they lack in the remote store alone.
-        reports: What elections ask of in-sync sets.
+        reports: What elections ask of in-sync sets, and leaders that were voted for tell.
+        voting: The elections of the partitions whose replicas vote.
         leader_quota: How much followers that are throttled may have of what this broker leads.
     """
 
@@ -53,9 +60,10 @@ class Replication:
         brokers: BrokerRequests,
         calls: ControllerCalls,
         broker_epoch: Callable[[], int],
-        config: Callable[[], ConfigView],
+        published: PublishedImage,
+        role_changed: Callable[[Replica], None],
     ) -> None:
-        """Make all of it; nothing is fetched yet.
+        """Make all of it; nothing is fetched yet, and elections that vote are carried out from now on.
 
         Args:
             broker_id: This broker.
@@ -66,12 +74,26 @@ class Replication:
             brokers: The way to other brokers.
             calls: The way to the controller.
             broker_epoch: Returns that of this broker's registration.
-            config: Returns the configuration as it is now.
+            published: The newest metadata and configuration.
+            role_changed: Told of a replica whose role, leader or epoch was changed by a vote.
         """
+
+        def config() -> ConfigView:
+            return published.config
 
         def backoff() -> Backoff:
             return Backoff(FIRST_PAUSE_MS, config().get_int("replica.fetch.backoff.ms"), machine.random)
 
+        self.reports = IsrReports(
+            calls,
+            replicas,
+            broker_id=broker_id,
+            broker_epoch=broker_epoch,
+            backoff=backoff,
+            timeout_ms=lambda: config().get_int("request.timeout.ms"),
+        )
+        self.voting = self._make_voting(machine, replicas, writes, brokers, published, role_changed)
+        lifecycle.let_vote(self.voting)
         self.tier_starts = TierStarts(lifecycle, machine.threads, machine.clock)
         self.fetchers = Fetchers(
             broker_id,
@@ -87,18 +109,37 @@ class Replication:
                 threads=machine.threads,
                 tier_starts=self.tier_starts,
                 quota=ReplicationQuota.of(config, FOLLOWER_RATE_KEY, machine.clock),
+                voting=self.voting,
             ),
         )
         self.leader_quota = ReplicationQuota.of(config, LEADER_RATE_KEY, machine.clock)
-        self.reports = IsrReports(
-            calls,
-            replicas,
-            broker_id=broker_id,
-            broker_epoch=broker_epoch,
-            backoff=backoff,
-            timeout_ms=lambda: config().get_int("request.timeout.ms"),
-        )
         self.checks = InSyncChecks(replicas, machine.clock, lambda: config().get_int("replica.lag.time.max.ms"))
+
+    def _make_voting(
+        self,
+        machine: Machine,
+        replicas: Replicas,
+        writes: StagedWrites,
+        brokers: BrokerRequests,
+        published: PublishedImage,
+        role_changed: Callable[[Replica], None],
+    ) -> VotingReplicas:
+        return VotingReplicas(
+            VotingParts(
+                replicas=replicas,
+                writes=writes,
+                votes=VoteLog(partial(_working_directories, replicas), machine.files),
+                worker=Workers(machine.threads, 1),
+                brokers=brokers,
+                broker=published.broker,
+                clock=machine.clock,
+                cluster_id=lambda: published.image.cluster_id,
+                timeout_ms=lambda: published.config.get_int("controller.quorum.request.timeout.ms"),
+                role_changed=role_changed,
+                forget=lambda partition: self.fetchers.forget(partition),
+                tell_controller=self.reports.ask,
+            )
+        )
 
     def leader_changed(self, partition: TopicIdPartition) -> None:
         """A replica's leader or epoch changed."""
@@ -114,3 +155,9 @@ class Replication:
         yield "beginnings at the remote store", self.tier_starts.run
         yield "reports of in-sync replicas", self.reports.run
         yield "checks of followers", self.checks.run
+        yield "elections by vote", self.voting.run
+
+
+def _working_directories(replicas: Replicas) -> list[Path]:
+    engines = replicas.engines.values()
+    return [Path(info.path) for engine in engines for info in engine.log_dirs() if not info.error]

@@ -22,6 +22,7 @@ from odradek.kernel.partitions.staged_writes import StagedWrites
 from odradek.kernel.partitions.tiers import Tiers
 from odradek.kernel.types import ZERO_ID, TopicIdPartition
 from odradek.plugins.election_isr.factory import IsrElectionFactory
+from odradek.plugins.election_quorum.factory import QuorumElectionFactory
 
 
 @attrs.frozen
@@ -68,12 +69,12 @@ def make_replicas(
     opener = ReplicaOpener(
         broker_id=broker_id,
         engines=engines,
-        elections={"isr": IsrElectionFactory()},
+        elections={"isr": IsrElectionFactory(), "quorum": QuorumElectionFactory()},
         config=config,
         stages={},
         tiers=Tiers(tier),
         clock=clock,
-        random=random.Random(0),
+        random=random.Random(broker_id),
         producer_id_expiration_ms=producer_id_expiration_ms,
         known_directory=lambda _topic_id, _index: ZERO_ID,
         broker=broker,

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import attrs
 import trio
 
 from odradek.kernel.config.broker import BrokerConfig
@@ -25,8 +26,12 @@ from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHand
 from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.machine.clock import TrioClock
+from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.threads import Workers
 from odradek.kernel.metadata.image import BrokerImage, MetadataImage
+from odradek.kernel.metadata.record_makers import partition_record
+from odradek.kernel.metadata.records import TopicRecord
 from odradek.kernel.network.connection import Connection
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica, TopicSettings
@@ -47,9 +52,13 @@ from odradek.kernel.replication.isr_reports import IsrReports
 from odradek.kernel.replication.settings import FetcherSettings
 from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota
 from odradek.kernel.replication.tier_starts import TierStarts
-from odradek.kernel.types import TopicIdPartition
+from odradek.kernel.replication.vote_log import VoteLog
+from odradek.kernel.replication.vote_messages import APIS as VOTES
+from odradek.kernel.replication.voting_replicas import VotingParts, VotingReplicas
+from odradek.kernel.types import ZERO_ID, TopicIdPartition
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_01_fetch import ReplicaState
+from odradek.plugins.election_quorum.factory import QuorumElectionFactory
 from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.testing.contracts.storage_base import make_context
 from tests.controller.controller_requests import create_topics, topic
@@ -72,6 +81,15 @@ SETTINGS = FetcherSettings(
 
 def raise_it(operation: DelayedOperation, error: Exception) -> None:
     raise AssertionError(operation) from error
+
+
+class VirtualThreads:
+    """Threads that are none: what they are given takes a moment of virtual time."""
+
+    async def run_sync(self, function: Callable[..., Any], /, *args: Any, **_options: Any) -> Any:
+        """See `Threads.run_sync`."""
+        await trio.sleep(POLL_S)
+        return function(*args)
 
 
 class Node:
@@ -111,6 +129,22 @@ class Node:
         self.router.add(
             ListOffsetsHandler(replicas=self.replicas, cold_timeout_ms=lambda: 500, threads=SystemThreads())
         )
+        self.voting = VotingReplicas(
+            VotingParts(
+                replicas=self.replicas,
+                writes=self.writes,
+                votes=VoteLog(tuple, OsFiles()),
+                worker=Workers(cast("Any", VirtualThreads()), 1),
+                brokers=self,
+                broker=self.broker,
+                clock=self.clock,
+                cluster_id=lambda: "Odradek-cluster-000001",
+                timeout_ms=lambda: 2000,
+                role_changed=lambda replica: self.fetchers.leader_changed(replica.partition),
+                forget=lambda partition: self.fetchers.forget(partition),
+                tell_controller=lambda replica, change: self.reports.ask(replica, change),
+            )
+        )
         self.fetchers = Fetchers(
             broker_id,
             FetcherParts(
@@ -125,6 +159,7 @@ class Node:
                 threads=SystemThreads(),
                 tier_starts=TierStarts(self.lifecycle, SystemThreads(), self.clock),
                 quota=ReplicationQuota(lambda: cluster.follower_rate, self.clock),
+                voting=self.voting,
             ),
         )
         self.reports = IsrReports(
@@ -136,6 +171,7 @@ class Node:
             timeout_ms=lambda: 1000,
         )
         self.checks = InSyncChecks(self.replicas, self.clock, lambda: LAG_MS)
+        self.lifecycle.let_vote(self.voting)
         self.lifecycle.start()
 
     @property
@@ -162,6 +198,8 @@ class Node:
     async def request(self, node_id: int, message: Message, *, timeout_ms: int, purpose: str = "") -> Any:
         """See `BrokerRequests.request`: through whole frames and the other's router, unless the two are cut."""
         other = self.cluster.nodes[node_id]
+        if message.__api_key__ in VOTES:
+            return await self._ask_vote(other, message)
         client = MemoryClient(other.router)
         self.cluster.check_reaches(self.broker_id, node_id)
         client.send(message, VERSIONS[message.__api_key__])
@@ -179,6 +217,20 @@ class Node:
         finally:
             other.router.connection_closed(client.connection)
 
+    async def _ask_vote(self, other: Node, message: Message) -> Any:
+        """Ask for votes; silence ends as a request's time does."""
+        self.cluster.asked.append(message)
+        with trio.move_on_after(1):
+            while True:
+                await trio.sleep(POLL_S)
+                if frozenset((self.broker_id, other.broker_id)) not in self.cluster.cuts:
+                    answer = await other.voting.answer(message)
+                    await trio.sleep(POLL_S)
+                    self.cluster.check_reaches(self.broker_id, other.broker_id)
+                    return answer
+                await trio.sleep(0.1)
+        raise ConnectionFailedError(f"{other.broker_id} is silent")
+
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
         """See `ControllerCalls.ask`: the controller's node is number 0."""
         await trio.sleep(POLL_S)
@@ -194,6 +246,7 @@ class Node:
             await nursery.start(self.fetchers.run)
             await nursery.start(self.reports.run)
             await nursery.start(self.checks.run)
+            await nursery.start(self.voting.run)
             while True:
                 await trio.sleep(0.02)
                 for entry in self.wheel.advance(self.clock.monotonic_ms(), 1000):
@@ -233,7 +286,7 @@ class Node:
 class Cluster:
     """Three nodes and a controller, which is at once where everybody asks. Made by `running`."""
 
-    def __init__(self, directory: Path, min_isr: int, log_config: LogConfig) -> None:
+    def __init__(self, directory: Path, min_isr: int, log_config: LogConfig, election: str) -> None:
         self.settings = SETTINGS
         self.leader_rate = self.follower_rate = NO_RATE
         self.throttled: dict[str, frozenset[str]] = {}
@@ -243,6 +296,10 @@ class Cluster:
         self.asked: list[Message] = []
         self.min_isr = min_isr
         self._log_config = log_config
+        self._election = election
+        rules = self.driven.rules
+        elections = {**rules.elections, "quorum": QuorumElectionFactory()}
+        self.driven.controller._rules = self.driven.rules = attrs.evolve(rules, elections=elections)
         self._stirred = trio.Event()
         self.nodes = {number: Node(self, number, directory / str(number)) for number in (1, 2, 3)}
 
@@ -270,7 +327,17 @@ class Cluster:
         return response
 
     def create(self, *replicas: int) -> None:
-        self.decide(create_topics(topic("t", -1, -1, {0: list(replicas)})))
+        if self._election == "isr":
+            self.decide(create_topics(topic("t", -1, -1, {0: list(replicas)})))
+        else:
+            state = self.driven.rules.elections[self._election].initial_state(
+                replicas, self.driven.image.live_brokers()
+            )
+            topic_id = uuid.UUID(int=77)
+            record = TopicRecord(name="t", topic_id=topic_id, storage="memory", election=self._election)
+            self.driven.controller.replay(record)
+            self.driven.controller.replay(partition_record(topic_id, 0, state, [ZERO_ID] * len(replicas)))
+            self.publish()
 
     def fence(self, broker_id: int) -> None:
         """Take a broker for dead."""
@@ -293,7 +360,7 @@ class Cluster:
     def plan(self) -> TopicPlan:
         return TopicPlan(
             storage="memory",
-            election="isr",
+            election=self._election,
             stages=(),
             log_config=self._log_config,
             settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=self.min_isr, **self.throttled),
@@ -347,10 +414,10 @@ class Cluster:
 
 @asynccontextmanager
 async def running(
-    directory: Path, *replicas: int, min_isr: int = 2, log_config: LogConfig | None = None
+    directory: Path, *replicas: int, min_isr: int = 2, log_config: LogConfig | None = None, election: str = "isr"
 ) -> AsyncIterator[Cluster]:
     """Run a cluster with topic `t`, one partition on these brokers."""
-    cluster = Cluster(directory, min_isr, log_config or LogConfig())
+    cluster = Cluster(directory, min_isr, log_config or LogConfig(), election)
     async with trio.open_nursery() as nursery:
         for node in cluster.nodes.values():
             nursery.start_soon(node.run)

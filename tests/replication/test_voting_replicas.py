@@ -1,0 +1,210 @@
+"""Partitions whose replicas vote, on three brokers: led by whom a majority chose; what it has acknowledged stays."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+import trio
+import trio.testing
+
+from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+
+from .small_cluster import Cluster, Node, running
+
+
+def run(body: Callable[[], Awaitable[None]]) -> None:
+    """Run a test on virtual time."""
+    trio.run(body, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+async def led(cluster: Cluster, *among: int) -> Node:
+    """Wait until one of some nodes leads, as the controller knows it, and all of them follow it."""
+
+    def is_led() -> bool:
+        leader, epoch = cluster.state.leader, cluster.state.leader_epoch
+        replicas = {number: cluster.nodes[number].replica() for number in among}
+        return (
+            leader in among
+            and replicas[leader].is_leader
+            and all((each.leader_id, each.leader_epoch) == (leader, epoch) for each in replicas.values())
+        )
+
+    await cluster.wait("a leader is known", is_led)
+    return cluster.leader
+
+
+def followers(cluster: Cluster) -> list[Node]:
+    """Return who does not lead."""
+    return [node for node in cluster.nodes.values() if node is not cluster.leader]
+
+
+async def committed(cluster: Cluster, leader: Node, *values: bytes) -> None:
+    """Write records with acks=all, and wait until they are acknowledged."""
+    end = leader.produce(*values)
+    await cluster.wait("records are committed", lambda: leader.replica().high_watermark >= end)
+
+
+def client_values(node: Node) -> list[bytes]:
+    """Return what a consumer of a node may see, without what the leaders wrote for themselves."""
+    return [value for _offset, value in node.values(node.replica().high_watermark) if value.startswith(b"v")]
+
+
+def test_replicas_choose_a_leader_and_the_controller_is_told(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+
+            assert cluster.state.leader_epoch == leader.replica().leader_epoch >= 1
+            assert cluster.state.isr == (1, 2, 3)
+
+    run(body)
+
+
+def test_what_a_majority_has_is_committed_and_everywhere(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1", b"v2")
+            await cluster.wait(
+                "everybody knows",
+                lambda: all(client_values(node) == [b"v1", b"v2"] for node in cluster.nodes.values()),
+            )
+
+    run(body)
+
+
+def test_one_slow_follower_holds_up_nobody_and_a_second_one_everybody(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            one, other = followers(cluster)
+            cluster.cut(leader.broker_id, one.broker_id)
+            await committed(cluster, leader, b"v1")
+            cluster.cut(leader.broker_id, other.broker_id)
+            end = leader.produce(b"v2")
+            await trio.sleep(1)
+            waited = leader.replica().high_watermark
+            cluster.heal()
+
+            assert waited == end - 1
+
+    run(body)
+
+
+def test_another_leads_when_the_leader_is_gone_and_what_was_acknowledged_stays(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            first = await led(cluster, 1, 2, 3)
+            await committed(cluster, first, b"v1", b"v2")
+            left = [node.broker_id for node in followers(cluster)]
+            cluster.cut(first.broker_id, 0, *left)
+            lost = first.produce(b"v lost")
+            second = await led(cluster, *left)
+            await committed(cluster, second, b"v3")
+            deposed = first.replica()
+            await cluster.wait("the first gives up", lambda: not deposed.is_leader)
+
+            assert cluster.state.leader_epoch > 1
+            assert client_values(second) == [b"v1", b"v2", b"v3"]
+            assert deposed.high_watermark < lost
+            with pytest.raises(KafkaError) as refused:
+                first.produce(b"v refused")
+            assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+            cluster.heal()
+            await cluster.wait("the first follows", lambda: client_values(first) == [b"v1", b"v2", b"v3"])
+
+    run(body)
+
+
+def test_what_was_voted_is_kept_by_every_voter(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            replica = leader.replica()
+            kept = [node.voting.state_of(replica.partition) or b"" for node in cluster.nodes.values()]
+
+            assert [b'"leaderEpoch":%d' % replica.leader_epoch in each for each in kept] == [True] * 3
+
+    run(body)
+
+
+def test_a_vote_that_cannot_be_kept_is_not_told(tmp_path: Path) -> None:
+    def refuse(_states: object) -> NoReturn:
+        raise StorageError("the disk is full")
+
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            voter, candidate = followers(cluster)
+            votes: Any = voter.voting._parts.votes
+            votes.begin_keep = refuse
+            cluster.cut(leader.broker_id, voter.broker_id, candidate.broker_id)
+            await trio.sleep(8)
+
+            assert voter.replica().offline_reason == "the disk is full"
+            assert not candidate.replica().is_leader
+
+    run(body)
+
+
+def test_nobody_leads_without_a_majority(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            cluster.cut(1, 2, 3)
+            cluster.cut(2, 3)
+            await trio.sleep(8)
+            leading = [node.replica().is_leader for node in cluster.nodes.values()]
+            cluster.heal()
+            again = await led(cluster, 1, 2, 3)
+
+            assert leading == [False] * 3
+            assert client_values(again) == [b"v1"]
+
+    run(body)
+
+
+def test_an_idle_partition_sends_no_votes(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            epoch = leader.replica().leader_epoch
+            await trio.sleep(5)
+            cluster.asked.clear()
+            await trio.sleep(10)
+
+            assert cluster.asked == []
+            assert (leader.replica().is_leader, leader.replica().leader_epoch) == (True, epoch)
+
+    run(body)
+
+
+def test_a_partition_that_is_not_here_is_refused_and_others_are_answered(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            await led(cluster, 1, 2, 3)
+            votes: list[Any] = []
+            node = followers(cluster)[0]
+            answer = node.voting.answer
+
+            async def kept(request: Any) -> Any:
+                votes.append(request)
+                return await answer(request)
+
+            node.voting.answer = kept  # type: ignore[method-assign]
+            cluster.cut(cluster.leader.broker_id, *(each.broker_id for each in followers(cluster)))
+            await cluster.wait("somebody asks", lambda: bool(votes))
+            request = votes[0]
+            request.topics[0].partitions[0].partition_index = 7
+            told: Any = await answer(request)
+
+            assert [part.error_code for topic in told.topics for part in topic.partitions] == [
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            ]
+
+    run(body)
