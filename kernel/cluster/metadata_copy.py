@@ -149,6 +149,7 @@ class MetadataCopy:
             for record in read_batch(batch, 0, header):
                 self._replay_one(bytes(record.value or b""), record.offset, header.partition_leader_epoch)
                 yield
+        yield from self._builder.settle_in_steps()
 
     def _take_control(self, batch: Buffer, header: BatchHeader) -> None:
         """Read what a quorum says of itself."""
@@ -174,11 +175,11 @@ class MetadataCopy:
         assert self._store is not None, "only a copy on a disk takes snapshots"
         (image, quorum), store = await self._worker.run_sync(self._store.keep, identifier, data), self._store
         await self._worker.run_sync(lambda: store.drop_old(1))  # the log has nothing of what is between them
-        old = self._builder.build()
+        delta = await self._worker.run_sync(difference, self._builder.build(), image)  # long where partitions are many
         self._take_quorum(quorum)
         self._begin_anew(image)
         self.bytes_since_snapshot = 0
-        return difference(old, image), self._builder.build()
+        return delta, self._builder.build()
 
     async def write_snapshot(self, now_ms: int, kept_count: int = KEPT_SNAPSHOTS) -> None:
         """Write a snapshot of the image, and of who votes, and give up what it makes unnecessary.

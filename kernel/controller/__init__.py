@@ -9,6 +9,7 @@
 | `isr_changes` | Pure core: which replicas are in sync, as leaders ask |
 | `leader_announcements` | Pure core: who leads where replicas vote, as leaders tell |
 | `partition_states`, `eligible_replicas` | Pure core: what a partition becomes when something changes (KIP-966 too) |
+| `partition_walks` | Pure core: partitions are looked for among all there are, so that others may come in between |
 | `directory_changes` | Pure core: in which log directory each replica lies, and which failed, as the brokers tell it |
 | `own_directories`, `own_cordons` | Shell: this node's own directories that failed, or are cordoned, are told |
 | `own_leaders` | Shell: what this node's own broker leads is handed over before it ends |

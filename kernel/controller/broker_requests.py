@@ -27,6 +27,7 @@ from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest
 from ..wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from .brokers import Registration, change_broker, find_broker, register_broker
 from .directory_changes import directories_cordoned, directories_failed
+from .partition_walks import has_replicas, leads_any
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -95,10 +96,7 @@ def _check_is_free(image: MetadataImage, broker_id: int) -> Generator[None, None
     """
     is_taken = broker_id in image.brokers or broker_id in image.controllers
     is_taken = is_taken or bool(image.config(ResourceType.BROKER, str(broker_id)))
-    for topic in () if is_taken else image.topics_by_name.values():
-        is_taken = is_taken or any(broker_id in state.replicas for state in topic.partitions)
-        yield
-    if is_taken:
+    if is_taken or (yield from has_replicas(image, broker_id)):
         raise KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"broker id {broker_id} is taken")
 
 
@@ -135,7 +133,7 @@ def broker_heartbeat(
     # One thing at a time: the state that it wants it goes on to with its next heartbeat.
     records = yield from directories_failed(image, rules, broker, request.offline_log_dirs)
     records = records or directories_cordoned(image, broker, request.cordoned_log_dirs)
-    wanted = state if records else _next_state(image, sessions, broker, request)
+    wanted = state if records else (yield from _next_state(image, sessions, broker, request))
     if wanted is not state:
         change = yield from change_broker(
             image,
@@ -166,7 +164,7 @@ def _state_of(broker: BrokerImage) -> _State:
 
 def _next_state(
     image: MetadataImage, sessions: BrokerSessions, broker: BrokerImage, request: BrokerHeartbeatRequest
-) -> _State:
+) -> Generator[None, None, _State]:
     state = _state_of(broker)
     if state in {_State.FENCED, _State.STOPPED}:
         if request.want_shut_down:
@@ -178,16 +176,11 @@ def _next_state(
         return _State.STOPPED if request.want_shut_down else _State.FENCED
     if state is _State.LIVE and not request.want_shut_down:
         return _State.LIVE
-    if state is _State.LIVE or leads_any(image, broker.broker_id):
+    if state is _State.LIVE or (yield from leads_any(image, broker.broker_id)):
         return _State.STOPPING
     others = [each.broker_id for each in image.brokers.values() if not each.is_fenced and each is not broker]
     # Who does not know yet who leads instead would send clients to a broker that is gone.
     return _State.STOPPED if sessions.follows(others, sessions.shutdown_offset(broker.broker_id)) else _State.STOPPING
-
-
-def leads_any(image: MetadataImage, broker_id: int) -> bool:
-    """Return whether a broker leads a partition."""
-    return any(state.leader == broker_id for topic in image.topics_by_name.values() for state in topic.partitions)
 
 
 def fence_dead(image: MetadataImage, rules: ControllerRules, broker_id: int, broker_epoch: int) -> Steps[bool]:

@@ -14,7 +14,7 @@ from . import adoption, broker_requests, brokers, directory_changes, partition_c
 from .operations import OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Generator, Mapping, Sequence
     from uuid import UUID
 
     from ..contracts.coordinator import CoordinatorResult
@@ -50,6 +50,10 @@ class Controller:
             CorruptionError: It contradicts the records before it.
         """
         self._builder.replay(record)
+
+    def settle_in_steps(self) -> Generator[None, None, None]:
+        """Have the next image ready but for its last touch; see `ImageBuilder.settle_in_steps`."""
+        return self._builder.settle_in_steps()
 
     def note_position(self, offset: int, epoch: int) -> None:
         """Note offset and leader epoch of the record replayed last."""

@@ -426,6 +426,7 @@ class MetadataLog:
             self._controller.replay(record)
             self._controller.note_position(offset + number, self._log.leader_epoch)
             yield
+        yield from self._controller.settle_in_steps()
 
     async def _publish(self, size_bytes: int) -> None:
         """Have the listeners follow. Cancelled: all the same, as what is committed is so; they wait for nobody."""

@@ -32,6 +32,7 @@ from .partition_states import (
     with_epochs,
     without_replicas,
 )
+from .partition_walks import partitions_in_steps, unbalanced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator
@@ -137,7 +138,7 @@ def broker_gone(
 ) -> Generator[None, None, list[MetadataRecord]]:
     """Return records that take a broker out of the leadership and the in-sync replicas of all its partitions.
 
-    Yields after each partition.
+    Yields after each partition, and now and then among those of others.
 
     Args:
         image: The image with the broker still alive or not.
@@ -166,7 +167,7 @@ def directories_gone(
 ) -> Generator[None, None, list[MetadataRecord]]:
     """Return records that take a broker out of the leadership and the in-sync replicas of what lay in directories.
 
-    Yields after each partition.
+    Yields after each partition, and now and then among those of others.
 
     Args:
         image: The image in which the broker has lost them already.
@@ -198,7 +199,7 @@ def broker_back(
 ) -> Generator[None, None, list[MetadataRecord]]:
     """Return records that give leaders to partitions which had none and a replica on this broker.
 
-    Yields after each partition.
+    Yields after each partition, and now and then among those of others.
 
     Args:
         image: The image before the broker is back, or with its new registration.
@@ -232,8 +233,11 @@ def balance_leaders(image: MetadataImage, rules: ControllerRules) -> Steps[bool]
     live = image.live_brokers()
     config = rules.config_at(image)
     records: list[MetadataRecord] = []
-    for topic, index in unbalanced(image):
+    for found in unbalanced(image):
         yield
+        if found is None:
+            continue
+        topic, index = found
         factory = rules.elections.get(topic.election)
         if factory is None:
             continue
@@ -246,14 +250,6 @@ def balance_leaders(image: MetadataImage, rules: ControllerRules) -> Steps[bool]
     return CoordinatorResult(records, False)
 
 
-def unbalanced(image: MetadataImage) -> Iterator[tuple[TopicImage, int]]:
-    """Iterate over the partitions which another replica than the preferred one leads, by topic name."""
-    for _, topic in sorted(image.topics_by_name.items()):
-        for index, state in enumerate(topic.partitions):
-            if state.leader not in {NO_LEADER, state.replicas[0]}:
-                yield topic, index
-
-
 def _change_all(
     image: MetadataImage,
     rules: ControllerRules,
@@ -262,25 +258,27 @@ def _change_all(
     change: Callable[[PartitionRules, PartitionState], PartitionState | None],
     directories: Collection[UUID] | None = None,
 ) -> Generator[None, None, list[MetadataRecord]]:
-    """Return the records of what `change` makes of each partition with a replica on a broker, by topic name.
+    """Return the records of what `change` makes of each partition with a replica on a broker.
 
     With `directories`, only of those whose replica lies in one of them.
     A topic whose election no active plugin offers stays as it is: its brokers keep it offline.
     """
     records: list[MetadataRecord] = []
     config = rules.config_at(image)
-    for _, topic in sorted(image.topics_by_name.items()):
-        factory = rules.elections.get(topic.election)
-        if factory is None:
+    last: tuple[TopicImage, PartitionRules] | None = None
+    for found in partitions_in_steps(image, lambda state: broker_id in state.replicas):
+        yield
+        if found is None:
             continue
-        topic_rules = rules_of(image, config, topic, factory, live)
-        for index, state in enumerate(topic.partitions):
-            yield
-            if broker_id not in state.replicas or not _is_meant(topic, index, broker_id, directories):
-                continue
-            changed = change(on_working_directories(topic_rules, image, topic, index), state)
-            if changed is not None:
-                records.append(changed_partition_record(topic, index, changed))
+        topic, index = found
+        factory = rules.elections.get(topic.election)
+        if factory is None or not _is_meant(topic, index, broker_id, directories):
+            continue
+        if last is None or last[0] is not topic:
+            last = topic, rules_of(image, config, topic, factory, live)
+        changed = change(on_working_directories(last[1], image, topic, index), topic.partitions[index])
+        if changed is not None:
+            records.append(changed_partition_record(topic, index, changed))
     return records
 
 

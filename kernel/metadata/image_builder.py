@@ -32,7 +32,7 @@ from .records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
     from uuid import UUID
 
     from .records import MetadataRecord, RegisteredListener, SupportedFeature
@@ -124,15 +124,20 @@ class ImageBuilder:
         self._REPLAYS[type(record)](self, record)
         self._is_dirty = True
 
+    def settle_in_steps(self) -> Generator[None, None, None]:
+        """Freeze the topics that were changed, one a step: `build` need not do it for all of them at once then."""
+        for topic_id in list(self._open):
+            frozen = self._open.pop(topic_id).freeze()
+            self._topics_by_name.write()[frozen.name] = frozen
+            self._topics_by_id.write()[topic_id] = frozen
+            yield
+
     def build(self) -> MetadataImage:
         """Return the image as it is now; the same object while nothing changes."""
         if not self._is_dirty:
             return self._image
-        for topic in self._open.values():
-            frozen = topic.freeze()
-            self._topics_by_name.write()[frozen.name] = frozen
-            self._topics_by_id.write()[frozen.topic_id] = frozen
-        self._open.clear()
+        for _ in self.settle_in_steps():
+            pass
         self._image = attrs.evolve(
             self._image,
             brokers=self._brokers.freeze(),

@@ -245,6 +245,7 @@ class CommittedImages:
                 self._upkeep.note(len(value))
                 yield
             next_offset = min(header.next_offset, high_watermark)
+        yield from builder.settle_in_steps()
         if next_offset == self.next_offset:
             raise CorruptionError(f"{self._log.directory}: the record batch at offset {next_offset} is damaged or gone")
         return next_offset
@@ -306,9 +307,10 @@ class CommittedImages:
         self._check(loaded.image)
         voters = None if loaded.quorum is None else loaded.quorum.voters
         async with self._lock:
+            delta = await self._worker.run_sync(difference, self.image, loaded.image)  # long where partitions are many
             with trio.CancelScope(shield=True):
                 self._log.begin_anew(identifier, voters)
                 await self._worker.run_sync(store.drop_old, 1)  # the log has nothing of what is between them
-                await self._take(difference(self.image, loaded.image), loaded.image, identifier.end_offset)
+                await self._take(delta, loaded.image, identifier.end_offset)
         log.info("the metadata was taken from the leader's snapshot at offset %d", identifier.end_offset)
         return voters
