@@ -18,6 +18,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..dispatch.unkept_groups import UNKEPT_GROUPS_APIS, refuser_of
 from ..metadata.published_image import PublishedImage
 from ..plugin_system.hold_ups import watch_hold_ups
 from ..plugin_system.missing_roles import missing_roles, told
@@ -156,6 +157,9 @@ class BrokerParts:
             router.add_later(api_key, make)
         for plugin, offered in (*self.requests.coordinators.handlers(), *self.options.plugins.api_handlers(self.view)):
             router.add(offered, plugin)
+        for api_key in UNKEPT_GROUPS_APIS:
+            if api_key not in router.routes:
+                router.add_later(api_key, partial(refuser_of, api_key))
 
     def start_storage(self) -> None:
         """Take the log directories, find the logs in them, and load the metadata.

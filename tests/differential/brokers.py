@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.waiting import is_readable
 from tools.peers_folder import peers_folder
 
+from .conversation import Conversation
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 READY_LIMIT_S: Final = 30.0
 STOP_LIMIT_S: Final = 10.0
+_SAFE_DOWNGRADE: Final = 2
 
 
 class BrokerError(Exception):
@@ -26,8 +29,22 @@ class BrokerError(Exception):
 
 def settings() -> dict[str, str]:
     """Return what both brokers are started with."""
-    both: dict[str, str] = tomllib.loads((Path(__file__).parent / "settings.toml").read_text())["both"]
+    both: dict[str, str] = _settings()["both"]
     return both
+
+
+def _settings() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "settings.toml").read_text())
+
+
+def _turn_off(features: Iterable[str], host: str, port: int) -> None:
+    """Have Kafka do without parts that are not built here."""
+    talk = Conversation("features", host, port)
+    updates = [{"feature": each, "max_version_level": 0, "upgrade_type": _SAFE_DOWNGRADE} for each in features]
+    answer = talk.quietly("UpdateFeatures", 2, {"timeout_ms": 10_000, "feature_updates": updates})
+    talk.close()
+    if not isinstance(answer, dict) or answer["error_code"]:
+        raise BrokerError(f"Kafka does not turn off {', '.join(features)}: {answer}")
 
 
 @contextmanager
@@ -35,7 +52,7 @@ def kafka() -> Iterator[tuple[str, str, int]]:
     """Run Apache Kafka; gives its version, host and port.
 
     Raises:
-        BrokerError: there is no folder of peers.
+        BrokerError: there is no folder of peers, or a feature stays on.
     """
     folder = peers_folder()
     if not (folder / "peers.py").exists():
@@ -47,6 +64,7 @@ def kafka() -> Iterator[tuple[str, str, int]]:
         sys.path.remove(str(folder))
     with peers.start("kafka", settings=settings()) as peer:
         host, _, port = peer.bootstrap.rpartition(":")
+        _turn_off(_settings()["kafka"]["features_off"], host, int(port))
         yield peer.version, host, int(port)
 
 

@@ -87,6 +87,8 @@ COMMITS: Final = [{"partition_index": number, "committed_offset": 1, "committed_
 RESOURCES: Final = [{"resource_type": 2, "resource_name": name, "configs": []} for name in NAMES[:1000]]
 FETCHED: Final = of_wide_id("partitions", ({"partition": n, "partition_max_bytes": 1 << 20} for n in NUMBERS))
 FETCHED_AT_END: Final = of_wide_id("partitions", ({"partition": n, "fetch_offset": 1} for n in NUMBERS))
+SHARED: Final = of_wide_id("partitions", ({"partition_index": number} for number in NUMBERS))
+SHARED_STATE: Final = of_wide_id("partitions", ({"partition": number} for number in NUMBERS))
 FIRST: Final = (19,)
 """Make what others ask for."""
 LAST: Final = (37, 64, 20)
@@ -291,8 +293,20 @@ BOUNDS: Final[dict[int, Bound]] = {
     69: pieces({"group_ids": NAMES}),
     74: slices({"resource_types": [2]}),
     75: slices({"topics": [], "response_partition_limit": 2000, "cursor": None}),
+    76: slices({"group_id": "g", "subscribed_topic_names": NAMES}),
+    77: pieces({"group_ids": NAMES}),
+    78: slices({"group_id": "g", "topics": SHARED}),
+    79: slices({"group_id": "g", "topics": SHARED}),
     80: slices({"voter_id": 2, "listeners": [{"name": name, "host": "localhost", "port": 9093} for name in NAMES]}),
     81: FIXED,
+    **dict.fromkeys(range(83, 88), pieces({"group_id": "g", "topics": SHARED_STATE})),
+    88: slices({"group_id": "g", "active_tasks": [{"subtopology_id": name, "partitions": [0]} for name in NAMES]}),
+    89: pieces({"group_ids": NAMES}),
+    90: pieces({"groups": [{"group_id": name, "topics": None} for name in NAMES]}),
+    91: slices(
+        {"group_id": "g", "topics": of_wide("topic_name", "partitions", ({"partition_index": n} for n in NUMBERS))}
+    ),
+    92: slices({"group_id": "g", "topics": [{"topic_name": name} for name in NAMES]}),
 }
 
 

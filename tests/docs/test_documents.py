@@ -62,6 +62,8 @@ NO_KEYS = frozenset(
         "eligible.leader.replicas.version",
         "metadata.version",
         "odradek.expires.at",
+        "share.version",
+        "streams.version",
         "transaction.version",
     }
 )

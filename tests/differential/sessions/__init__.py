@@ -18,6 +18,7 @@ from . import (
     together,
     topics,
     transactions,
+    unkept_groups,
 )
 
 SESSIONS = {
@@ -36,6 +37,7 @@ SESSIONS = {
         group_offsets,
         transactions,
         security,
+        unkept_groups,
         together,
         bodies,
     )

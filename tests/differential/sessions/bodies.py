@@ -72,6 +72,20 @@ ANSWERED: Final = (
     "AlterUserScramCredentials",
     "AddRaftVoter",
     "RemoveRaftVoter",
+    "ShareGroupHeartbeat",
+    "ShareGroupDescribe",
+    "ShareFetch",
+    "ShareAcknowledge",
+    "InitializeShareGroupState",
+    "ReadShareGroupState",
+    "WriteShareGroupState",
+    "DeleteShareGroupState",
+    "ReadShareGroupStateSummary",
+    "StreamsGroupHeartbeat",
+    "StreamsGroupDescribe",
+    "DescribeShareGroupOffsets",
+    "AlterShareGroupOffsets",
+    "DeleteShareGroupOffsets",
 )
 """Every API that is advertised, as a test sees to."""
 
@@ -118,6 +132,15 @@ _HARMLESS: Final[dict[str, dict[str, Any]]] = {
     "WriteTxnMarkers": {},
     "DescribeTransactions": {},
     "ListTransactions": {"state_filters": ["no such state"]},
+    "ShareGroupHeartbeat": {},
+    "ShareGroupDescribe": {},
+    "ShareFetch": {},
+    "ShareAcknowledge": {},
+    "StreamsGroupHeartbeat": {},
+    "StreamsGroupDescribe": {},
+    "DescribeShareGroupOffsets": {},
+    "AlterShareGroupOffsets": {},
+    "DeleteShareGroupOffsets": {},
 }
 """Requests about nothing, whose answers say nothing of other sessions' topics."""
 

@@ -64,7 +64,6 @@ type request struct {
 	Source          string            `json:"source"`
 	Target          string            `json:"target"`
 	End             int64             `json:"end"`
-	ApiKeys         []int16           `json:"api_keys"`
 }
 
 func say(answer any) {
@@ -268,8 +267,8 @@ func describeCluster(ctx context.Context, admin *kadm.Client, _ request) (any, e
 	return map[string]any{"brokers": metadata.Brokers.NodeIDs(), "controller": metadata.Controller}, err
 }
 
-// The version that a broker is taken for, if it had these API keys too, in the newest versions that are known here.
-func brokerVersion(ctx context.Context, admin *kadm.Client, r request) (any, error) {
+// The version that a broker is taken for by its API keys.
+func brokerVersion(ctx context.Context, admin *kadm.Client, _ request) (any, error) {
 	versions, err := admin.ApiVersions(ctx)
 	if err != nil {
 		return nil, err
@@ -279,12 +278,7 @@ func brokerVersion(ctx context.Context, admin *kadm.Client, r request) (any, err
 		if err = broker.Err; err != nil {
 			return
 		}
-		found := kversion.FromApiVersionsResponse(broker.Raw())
-		for _, key := range r.ApiKeys {
-			version, _ := kversion.Stable().LookupMaxKeyVersion(key)
-			found.SetMaxKeyVersion(key, version)
-		}
-		guess = found.VersionGuess()
+		guess = kversion.FromApiVersionsResponse(broker.Raw()).VersionGuess()
 	})
 	return guess, err
 }
