@@ -21,4 +21,5 @@
 | `staged_writes`, `flush_service` | Shell: from a staged batch to the disk |
 | `marker_writer`, `known_producers` | ends of transactions; which producers a log from elsewhere knows |
 | `upkeep`, `log_move`, `log_moves`, `directory_reports` | Shell: services: checkpoints, moves between log directories |
+| `directory_metrics` | Shell: how log directories are, as Kafka's metrics tell it |
 """

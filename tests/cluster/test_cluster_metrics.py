@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from odradek.client import NewTopic
 
 from .simulated import admin, image_of, in_cluster, until
+from .test_cordoned_directories import TWO_DISKS, cordon
+from .test_failed_directories import fail_second_disk, is_told
 
 if TYPE_CHECKING:
     from odradek.lab.simulator.cluster import Cluster
@@ -78,3 +80,36 @@ def test_a_broker_that_dies_shows_in_the_metrics_of_the_others_until_it_is_back(
     }
     assert elected[0] == 0
     assert elected[1] >= 1
+
+
+def directories_told(cluster: Cluster, node_id: int) -> dict[str, dict[tuple[str, ...], float]]:
+    broker = cluster.brokers[node_id].broker
+    assert broker is not None
+    found = {metric.name: metric for metric in broker.parts.view.figures.metrics()}
+    names = ("offlinelogdirectorycount", "cordonedlogdirectorycount", "logdirectoryoffline", "logdirectorycordoned")
+    return {name: dict(found[f"kafka_log_logmanager_{name}"].read()) for name in names}
+
+
+def test_a_directory_that_fails_and_one_that_is_cordoned_show_in_the_metrics_of_their_broker_alone() -> None:
+    async def main(cluster: Cluster) -> list[dict[str, dict[tuple[str, ...], float]]]:
+        async with admin(cluster, 1) as client:
+            await client.create_topic(NewTopic("t", PARTITIONS, 3))
+            await until(lambda: is_told(cluster))
+            fail_second_disk(cluster.brokers[2])
+            await cordon(cluster, client, 2, "/data/one", 1)
+        return [directories_told(cluster, node_id) for node_id in (2, 3)]
+
+    of_it, of_another = in_cluster(main, settings=TWO_DISKS)
+
+    assert of_it == {
+        "offlinelogdirectorycount": {(): 1},
+        "cordonedlogdirectorycount": {(): 1},
+        "logdirectoryoffline": {("/data/one",): 0, ("/data/two",): 1},
+        "logdirectorycordoned": {("/data/one",): 1, ("/data/two",): 0},
+    }
+    assert of_another == {
+        "offlinelogdirectorycount": {(): 0},
+        "cordonedlogdirectorycount": {(): 0},
+        "logdirectoryoffline": {("/data/one",): 0, ("/data/two",): 0},
+        "logdirectorycordoned": {("/data/one",): 0, ("/data/two",): 0},
+    }
