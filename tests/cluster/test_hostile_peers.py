@@ -267,9 +267,7 @@ def test_its_apis_are_those_of_kafkas_controllers() -> None:
 
         return await with_connection(cluster, ask)
 
-    missing = {56}  # AlterPartition comes with replication
-
-    assert in_cluster(main) | missing == KEYS_OF_KAFKA
+    assert in_cluster(main) == KEYS_OF_KAFKA
 
 
 @pytest.mark.parametrize("question", ["vote", "lead", "hand over"])

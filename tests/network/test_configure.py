@@ -58,3 +58,20 @@ def test_socket_buffers_are_the_systems_unless_they_are_set() -> None:
     chosen = network_settings(config(**{"socket.send.buffer.bytes": "65536"}))
 
     assert (chosen.send_buffer_bytes, chosen.receive_buffer_bytes) == (65536, -1)
+
+
+def test_the_controllers_listener_goes_first_and_no_other_does() -> None:
+    settings = network_settings(
+        config(
+            **{
+                "process.roles": "broker,controller",
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.voters": "1@127.0.0.1:9093",
+                "listeners": "CLIENTS://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+                "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "inter.broker.listener.name": "CLIENTS",
+            }
+        )
+    )
+
+    assert {each.name: each.goes_first for each in settings.listeners} == {"CLIENTS": False, "CONTROLLER": True}

@@ -91,7 +91,7 @@ def test_a_small_request_is_served_before_the_rest_of_large_ones(clients: Client
     assert came <= RECEIVE_BYTES_PER_TURN + 2_500_000
 
 
-def test_what_comes_by_the_controllers_listener_is_served_before_what_clients_sent_earlier(clients: Clients) -> None:
+def test_the_controllers_listener_goes_ahead_of_client_traffic(clients: Clients) -> None:
     asking = [clients.connect() for _ in range(20)]
     brokers = [clients.connect("CONTROLLER") for _ in range(2)]
     for number, client in enumerate([*asking, *brokers]):
