@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import attrs
 import pytest
 import trio
+import trio.lowlevel
 import trio.testing
 
 from odradek.kernel.contracts.coordinator import CoordinatorResult
@@ -21,112 +21,26 @@ from odradek.kernel.metadata.record_makers import image_records
 from odradek.kernel.metadata.records import NoOpRecord
 from odradek.kernel.quorum import terms
 from odradek.kernel.records.control import KRaftVersion, KRaftVoter, KRaftVoters
-from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_19_create_topics import CreateTopicsResponse
-from odradek.kernel.wire.messages.api_56_alter_partition import (
-    AlterPartitionRequest,
-    BrokerState,
-    PartitionData,
-    TopicData,
-)
 from odradek.kernel.wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
 from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest
-from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
 from tests.controller.controller_requests import (
     create_topics,
-    elect_leaders,
-    incremental_alter,
-    reassign_partitions,
     topic,
     update_features,
 )
 from tests.controller.metadata_helpers import CLUSTER_ID, registration
 
+from .duties import DUTIES, Duty, prepare
 from .fake_replica import FakeReplica
 from .term_nodes import Node, ask, register, replicate
 
 QUORUM_RECORDS = (KRaftVersion(k_raft_version=1), KRaftVoters(voters=[KRaftVoter(voter_id=1)]))
-PREFERRED = 0
-TOPIC = 2
-APPEND = 2
-
-
-async def prepare(metadata: MetadataLog) -> None:
-    """Three brokers, a topic whose preferred leader does not lead, a list to which can be appended."""
-    await register(metadata, 1, 2, 3)
-    await metadata.ask(create_topics(topic("t", -1, -1, {0: [1, 2]})))
-    epoch = metadata.image.brokers[1].broker_epoch
-    await metadata.submit(lambda controller, _: controller.change_broker(1, epoch, fence=True))
-    await metadata.submit(lambda controller, _: controller.change_broker(1, epoch, fence=False))
-    await metadata.ask(in_sync(metadata.image, 2, 1))
-    state = metadata.image.topics_by_name["t"].partitions[0]
-    assert (state.leader, sorted(state.isr)) == (2, [1, 2])
-
-
-def in_sync(image: MetadataImage, *isr: int) -> AlterPartitionRequest:
-    """What the leader asks for, broker 2."""
-    found = image.topics_by_name["t"]
-    state, epochs = found.partitions[0], {each: image.brokers[each].broker_epoch for each in (1, 2, 3)}
-    wanted = PartitionData(
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch,
-        new_isr_with_epochs=[BrokerState(broker_id=each, broker_epoch=epochs[each]) for each in isr],
-    )
-    topics = [TopicData(topic_id=found.topic_id, partitions=[wanted])]
-    return AlterPartitionRequest(broker_id=2, broker_epoch=epochs[2], topics=topics)
 
 
 async def fence(metadata: MetadataLog, broker_id: int) -> None:
     epoch = metadata.image.brokers[broker_id].broker_epoch
     await metadata.submit(lambda controller, _: controller.change_broker(broker_id, epoch, fence=True))
-
-
-@attrs.frozen
-class Duty:
-    """Something that is asked of the controller, and what tells that it is done."""
-
-    request: Callable[[MetadataImage], Message]
-    seen: Callable[[MetadataImage], object]
-    once: object
-
-
-def partition(image: MetadataImage) -> tuple[object, ...]:
-    state = image.topics_by_name["t"].partitions[0]
-    return state.leader, sorted(state.replicas), state.adding_replicas
-
-
-DUTIES = {
-    "topic creation": Duty(
-        lambda _image: create_topics(topic("new", 2, 1)),
-        lambda image: sorted(image.topics_by_name),
-        ["new", "t"],
-    ),
-    "reassignment": Duty(
-        lambda _image: reassign_partitions(("t", 0, [2, 3])),
-        partition,
-        (2, [1, 2, 3], (3,)),
-    ),
-    "election": Duty(
-        lambda _image: elect_leaders(PREFERRED, [("t", [0])]),
-        lambda image: (partition(image), image.topics_by_name["t"].partitions[0].leader_epoch),
-        ((1, [1, 2], ()), 2),
-    ),
-    "in-sync set": Duty(
-        lambda image: in_sync(image, 2),
-        lambda image: image.topics_by_name["t"].partitions[0].isr,
-        (2,),
-    ),
-    "producer ids": Duty(
-        lambda image: AllocateProducerIdsRequest(broker_id=2, broker_epoch=image.brokers[2].broker_epoch),
-        lambda image: image.next_producer_id,
-        1000,
-    ),
-    "config change": Duty(
-        lambda _image: incremental_alter((TOPIC, "t", [("cleanup.policy", APPEND, "compact")])),
-        lambda image: image.topic_config("t"),
-        {"cleanup.policy": "delete,compact"},
-    ),
-}
 
 
 def same(left: MetadataImage, right: MetadataImage) -> bool:
@@ -187,6 +101,72 @@ def test_a_duty_in_which_the_lead_is_lost_is_done_once(duty: Duty, fate: str, mo
     if isinstance(answer, CreateTopicsResponse):
         again = ErrorCode.TOPIC_ALREADY_EXISTS if fate == "kept, and told too late" else ErrorCode.NONE
         assert error_code(answer.topics[0].error_code) is again
+
+
+class LostBefore(FakeReplica):
+    """Loses the lead, once, as a record is about to be appended."""
+
+    loses = False
+
+    def append_in_steps(self, values: Sequence[bytes], now_ms: int) -> Generator[None, None, int]:
+        if self.loses:
+            self.lose(2, 2)
+        return super().append_in_steps(values, now_ms)
+
+
+class LostBehind(LostBefore):
+    """Loses it, once, as what was appended is committed and nobody has been told."""
+
+    def append_in_steps(self, values: Sequence[bytes], now_ms: int) -> Generator[None, None, int]:
+        return FakeReplica.append_in_steps(self, values, now_ms)
+
+    async def commit(self) -> None:
+        await super().commit()
+        if self.loses:
+            self.lose(2, 2)
+
+
+@pytest.mark.parametrize("duty", DUTIES.values(), ids=list(DUTIES))
+@pytest.mark.parametrize("replica", [LostBefore, LostBehind])
+def test_a_duty_is_done_once_where_the_lead_is_lost_before_it_is_written_or_behind_its_commit(
+    duty: Duty, replica: type[LostBefore]
+) -> None:
+    async def main() -> None:
+        losing = replica()
+        first, second = Node(replica=losing, seed=1), Node(seed=2)
+        async with AsyncExitStack() as stack:
+            for node in (first, second):
+                await stack.enter_async_context(node.running())
+            await prepare(await first.lead(1))
+            replicate(first, second)
+            await second.caught_up()
+            request, end_offset = duty.request(first.images.image), losing.end_offset
+            nursery = await stack.enter_async_context(trio.open_nursery())
+            answers: list[object] = []
+
+            async def client() -> None:
+                answers.append(await ask(first, second, request=request))
+
+            losing.loses = True
+            nursery.start_soon(client)
+            with trio.fail_after(10):
+                await first.ended()
+                assert (losing.end_offset > end_offset) is (replica is LostBehind)
+                while replica is LostBehind and not answers:  # what is committed is answered, whoever leads
+                    await trio.lowlevel.checkpoint()
+                replicate(first, second)
+                await second.lead(2)
+                while not answers:
+                    await trio.lowlevel.checkpoint()
+            replicate(second, first)
+            await first.caught_up()
+            assert same(first.images.image, second.images.image)
+            assert duty.seen(second.images.image) == duty.once
+            (answer,) = answers
+            if isinstance(answer, CreateTopicsResponse):
+                assert answer.topics[0].error_code == ErrorCode.NONE
+
+    trio.run(main)
 
 
 def test_who_asks_where_nobody_leads_is_told_and_a_term_begins_when_its_first_record_is_committed() -> None:
