@@ -50,19 +50,33 @@ class DeadBrokers:
         self._sessions = sessions
         self._network = network
         self._listener = inter_broker_listener(config)
-        self._send, self._receive = trio.open_memory_channel[_Suspect](float("inf"))
+        self._suspected: dict[int, int] = {}
+        self._woken = trio.Event()
 
     def suspect(self, broker_id: int, broker_epoch: int) -> None:
         """Have it looked at whether a broker is alive whose connection has ended."""
         self._sessions.note_gone(broker_id, broker_epoch)
-        self._send.send_nowait(_Suspect(broker_id, broker_epoch))
+        if self._sessions.is_gone(broker_id, broker_epoch):
+            self._suspected[broker_id] = broker_epoch
+            self._woken.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Look at those who are suspected, each for some time, until cancelled."""
+        looked_at: set[int] = set()
         async with trio.open_nursery() as nursery:
             task_status.started()
-            async for suspect in self._receive:
-                nursery.start_soon(self._look_safely, suspect, name=f"look at broker {suspect.broker_id}")
+            while True:
+                for broker_id in [each for each in self._suspected if each not in looked_at]:
+                    looked_at.add(broker_id)
+                    nursery.start_soon(self._look_on, broker_id, looked_at, name=f"look at broker {broker_id}")
+                await self._woken.wait()
+                self._woken = trio.Event()
+
+    async def _look_on(self, broker_id: int, looked_at: set[int]) -> None:
+        """Look at a broker, and again where it was suspected again meanwhile: one task for each, however often."""
+        while broker_id in self._suspected:
+            await self._look_safely(_Suspect(broker_id, self._suspected.pop(broker_id)))
+        looked_at.discard(broker_id)
 
     async def _look_safely(self, suspect: _Suspect) -> None:
         try:

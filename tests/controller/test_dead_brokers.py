@@ -1,8 +1,8 @@
-"""Brokers that may be dead: one whose listener cannot be looked at keeps nobody else from being looked at."""
+"""Brokers that may be dead: each is looked at by itself, one look at a time, whatever the others are like."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn, cast
 
 import pytest
@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.controller.controller import Controller
-from odradek.kernel.controller.dead_brokers import DeadBrokers
+from odradek.kernel.controller.dead_brokers import PAUSES_S, DeadBrokers
 from odradek.kernel.controller.metadata_log import MetadataLog
 from odradek.kernel.machine.network import Address, Network
 from odradek.kernel.metadata.image import MetadataImage
@@ -46,26 +46,100 @@ class StrangeNetwork:
         raise ConnectionRefusedError
 
 
+class OpenNetwork:
+    """Brokers listen again: who is looked at lives. Notes how many are connected to at once, and how often."""
+
+    def __init__(self) -> None:
+        self.now = self.most = self.count = 0
+
+    async def resolve(self, _host: str, port: int) -> Sequence[Address]:
+        return [Address(0, ("127.0.0.1", port))]
+
+    async def connect(self, _address: Address, **_sizes: int) -> Any:
+        self.now, self.count = self.now + 1, self.count + 1
+        self.most = max(self.most, self.now)
+        await trio.sleep(0.1)
+        self.now -= 1
+        return MemoryStream()
+
+
+class MemoryStream(trio.abc.AsyncResource):
+    """A connection that is closed at once."""
+
+    async def aclose(self) -> None:
+        """Close it."""
+
+
+def suspicious(driven: DrivenController, network: object) -> DeadBrokers:
+    """Return what looks at brokers 2 and 3, which have sessions."""
+    sessions = driven.rules.sessions
+    sessions.begin(driven.image.brokers[broker_id] for broker_id in (STRANGE, DEAD))
+    metadata = cast("MetadataLog", Metadata(driven))
+    return DeadBrokers(metadata, sessions, driven.rules.config, cast("Network", network))
+
+
+def on_virtual_time(dead: DeadBrokers, main: Callable[[], Awaitable[None]]) -> None:
+    """Run a test beside the looks."""
+
+    async def both() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(dead.run)
+            await main()
+            nursery.cancel_scope.cancel()
+
+    trio.run(both, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def test_a_broker_is_looked_at_once_at_a_time_however_often_it_is_suspected() -> None:
+    driven, network = DrivenController(brokers=3), OpenNetwork()
+    dead = suspicious(driven, network)
+
+    async def main() -> None:
+        for _ in range(1000):
+            dead.suspect(DEAD, driven.epoch_of(DEAD))
+        dead.suspect(STRANGE, driven.epoch_of(STRANGE))
+        dead.suspect(DEAD, driven.epoch_of(DEAD) - 1)
+        dead.suspect(77, 0)
+        await trio.sleep(0.05)
+        assert network.now == 2, "one does not wait for the other"
+        await trio.sleep(30)
+
+    on_virtual_time(dead, main)
+
+    assert (network.most, network.count) == (2, 2 * len(PAUSES_S)), (
+        "who is not there, or is another one, is not looked at"
+    )
+
+
+def test_a_broker_that_is_suspected_again_while_it_is_looked_at_is_looked_at_again() -> None:
+    driven, network = DrivenController(brokers=3), OpenNetwork()
+    dead = suspicious(driven, network)
+
+    async def main() -> None:
+        epoch = driven.epoch_of(DEAD)
+        dead.suspect(DEAD, epoch)
+        await trio.sleep(0.05)
+        driven.rules.sessions.touch(DEAD, epoch)
+        dead.suspect(DEAD, epoch)
+        await trio.sleep(30)
+
+    on_virtual_time(dead, main)
+
+    assert (network.most, network.count) == (1, 2 * len(PAUSES_S))
+
+
 def test_a_host_that_cannot_be_looked_at_is_logged_and_the_others_are_looked_at(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     driven = DrivenController(brokers=3)
-    sessions = driven.rules.sessions
-    sessions.begin(driven.image.brokers[broker_id] for broker_id in (STRANGE, DEAD))
-    dead = DeadBrokers(
-        cast("MetadataLog", Metadata(driven)), sessions, driven.rules.config, cast("Network", StrangeNetwork())
-    )
+    dead = suspicious(driven, StrangeNetwork())
 
     async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            await nursery.start(dead.run)
-            for broker_id in (STRANGE, DEAD):
-                dead.suspect(broker_id, driven.epoch_of(broker_id))
-            await trio.testing.wait_all_tasks_blocked()
-            await trio.sleep(10)
-            nursery.cancel_scope.cancel()
+        for broker_id in (STRANGE, DEAD):
+            dead.suspect(broker_id, driven.epoch_of(broker_id))
+        await trio.sleep(10)
 
-    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    on_virtual_time(dead, main)
 
     assert [driven.image.brokers[broker_id].is_fenced for broker_id in (STRANGE, DEAD)] == [False, True]
     assert f"broker {STRANGE} could not be looked at" in caplog.text
