@@ -179,6 +179,7 @@ from .records.control import (
     KRaftVoters,
     LeaderChange,
     QuorumVoter,
+    TriedVoters,
     VoterEndpoint,
 )
 from .records.header_due import HeaderDue
@@ -431,6 +432,7 @@ __all__ = [
     "TopicView",
     "TransactionMarker",
     "Transactions",
+    "TriedVoters",
     "UpdateMode",
     "VoterEndpoint",
     "VotersChanged",

@@ -2,7 +2,7 @@
 
     UpdateFeatures ──> may all of it be? (`controller/feature_changes.py`)
                    ──> the election: who votes, by registrations of controllers, and the directories of their fetches
-                       ──> KRaftVersion and KRaftVoters, one batch, committed
+                       ──> KRaftVersion and KRaftVoters, one batch, committed; nothing of `validate_only`
                    ──> the features are finalized, `kraft.version` among them
 
 A crash between the last two leaves voters that the log names, and a feature that is finalized when it is asked for
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 
 from ..errors import ErrorCode, KafkaError
 from ..metadata.features import KRAFT_VERSION, NOT_SUPPORTED
-from ..records.control import KRaftVersionRange, KRaftVoter, KRaftVoters, VoterEndpoint
+from ..records.control import KRaftVersionRange, KRaftVoter, KRaftVoters, TriedVoters, VoterEndpoint
 from ..wire.messages.api_57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
@@ -45,10 +45,9 @@ class NamingReplica(Protocol):
 
 
 def raises_kraft_version(request: object, replica: NamingReplica) -> TypeGuard[UpdateFeaturesRequest]:
-    """Return whether a request is to raise the version of a quorum whose log names no voters."""
+    """Return whether a request is to raise the version of a quorum whose log names no voters, or asks if it could."""
     return (
         isinstance(request, UpdateFeaturesRequest)
-        and not request.validate_only
         and replica.voters is None
         and any(each.feature == KRAFT_VERSION and each.max_version_level > 0 for each in request.feature_updates)
     )
@@ -58,6 +57,8 @@ async def update_features(
     request: UpdateFeaturesRequest, controller: ControllerCalls, replica: NamingReplica, image: MetadataImage
 ) -> Any:
     """Have the log name the voters, where all else that is asked for can be, and finalize the features then.
+
+    What is asked with `validate_only` is answered as it would be, the election asked too, and nobody is named.
 
     Cancelled: the voters may be named, and the features finalized.
 
@@ -75,12 +76,14 @@ async def update_features(
     checked = await controller.ask(trial)
     if checked.error_code != ErrorCode.NONE:
         return checked
-    named: Any = await replica.ask(-1, registered_voters(image))
+    voters = registered_voters(image)
+    asked = TriedVoters(version=voters.version, voters=voters.voters) if request.validate_only else voters
+    named: Any = await replica.ask(-1, asked)
     if named.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         raise KafkaError(ErrorCode.NOT_CONTROLLER, named.error_message)
     if named.error_code != ErrorCode.NONE:
         return UpdateFeaturesResponse(error_code=named.error_code, error_message=f"{FAILED}{named.error_message}")
-    return await controller.ask(request)
+    return checked if request.validate_only else await controller.ask(request)
 
 
 def registered_voters(image: MetadataImage) -> KRaftVoters:

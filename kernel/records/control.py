@@ -160,6 +160,10 @@ class KRaftVoters(wire.Message, versions="0", flexible="0+"):
     voters: list[KRaftVoter] = f.array(KRaftVoter)
 
 
+class TriedVoters(KRaftVoters, versions="0", flexible="0+"):
+    """No record of any log: asks an election whether it could name these voters, so that nobody is named."""
+
+
 KRaftControlRecord: TypeAlias = LeaderChange | SnapshotHeader | SnapshotFooter | KRaftVersion | KRaftVoters
 ControlRecord: TypeAlias = EndTransactionMarker | KRaftControlRecord | UnknownControlRecord
 

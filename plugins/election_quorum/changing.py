@@ -59,15 +59,22 @@ class Changing:
 
         What is asked is the record, without directories.
         """
-        leadership, known = self._replica.leadership, cast("KRaftVoters", asked.message)
-        if leadership is None:
-            self._answer(asked, NOT_LEADING)
-            return
-        decided = named_voters(known, leadership.directories(), self._situation(leadership, has_caught_up=True))
+        decided = self._named(asked)
         if decided is None:
             self._answer(asked, None)
         else:
             self._begin(asked, decided, KRaftVersion(version=0, k_raft_version=KRAFT_VERSION_MAX))
+
+    def try_voters(self, asked: PeerMessage) -> None:
+        """Answer whether `name_voters` would begin, and begin nothing."""
+        decided = self._named(asked)
+        self._answer(asked, decided if isinstance(decided, Refusal) else None)
+
+    def _named(self, asked: PeerMessage) -> KRaftVoters | Refusal | None:
+        leadership, known = self._replica.leadership, cast("KRaftVoters", asked.message)
+        if leadership is None:
+            return NOT_LEADING
+        return named_voters(known, leadership.directories(), self._situation(leadership, has_caught_up=True))
 
     def _situation(self, leadership: Leadership, *, has_caught_up: bool) -> Situation:
         replica = self._replica

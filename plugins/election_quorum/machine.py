@@ -26,6 +26,7 @@ from odradek.kernel.api import (
     PeerRefused,
     Ready,
     Role,
+    TriedVoters,
     VotersChanged,
 )
 from odradek.kernel.wire.messages.api_52_vote import VoteRequest, VoteResponse
@@ -87,6 +88,7 @@ class QuorumElection:
             RemoveRaftVoterRequest: self._on_change_request,
             UpdateRaftVoterRequest: self._on_change_request,
             KRaftVoters: self._changing.name_voters,
+            TriedVoters: self._changing.try_voters,
         }
 
     @property

@@ -11,7 +11,7 @@ from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.metadata.features import KRAFT_VERSION
 from odradek.kernel.metadata.image import BrokerEndpoint, ControllerImage, MetadataImage
 from odradek.kernel.quorum.kraft_version import raises_kraft_version, registered_voters, update_features
-from odradek.kernel.records.control import KRaftVoters
+from odradek.kernel.records.control import KRaftVoters, TriedVoters
 from odradek.kernel.types import ZERO_ID
 from odradek.kernel.wire.messages.api_57_update_features import (
     FeatureUpdateKey,
@@ -54,10 +54,12 @@ class FakeElection:
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         self.asked: list[int] = []
+        self.is_tried = False
         self._answer = UpdateFeaturesResponse(error_code=code, error_message=message)
 
     async def ask(self, broker_id: int, request: Any) -> UpdateFeaturesResponse:
         self.asked += [each.voter_id for each in request.voters]
+        self.is_tried = isinstance(request, TriedVoters)
         return self._answer
 
 
@@ -66,12 +68,15 @@ RAISE = UpdateFeaturesRequest(
 )
 
 
-def updated(controller: FakeController, election: FakeElection) -> UpdateFeaturesResponse:
-    """Raise the version."""
-    assert raises_kraft_version(RAISE, election)
+def updated(
+    controller: FakeController, election: FakeElection, *, validate_only: bool = False
+) -> UpdateFeaturesResponse:
+    """Raise the version, or ask whether it can be."""
+    request = UpdateFeaturesRequest(feature_updates=RAISE.feature_updates, validate_only=validate_only)
+    assert raises_kraft_version(request, election)
 
     async def main() -> UpdateFeaturesResponse:
-        answer: UpdateFeaturesResponse = await update_features(RAISE, controller, election, KNOWN)
+        answer: UpdateFeaturesResponse = await update_features(request, controller, election, KNOWN)
         return answer
 
     return trio.run(main)
@@ -94,6 +99,17 @@ def test_nobody_is_named_where_the_controller_refuses_and_nothing_finalized_wher
         "The update failed for all features since the following feature had an error: One is too old."
     )
     assert trying.asked == [True]
+
+
+def test_what_is_only_validated_is_asked_of_controller_and_election_and_changes_nothing() -> None:
+    controller, election = FakeController(), FakeElection(ErrorCode.NONE)
+    refused = FakeElection(ErrorCode.INVALID_UPDATE_VERSION, "A directory is not known.")
+
+    assert updated(controller, election, validate_only=True).error_code == 0
+    assert updated(controller, refused, validate_only=True).error_message == (
+        "The update failed for all features since the following feature had an error: A directory is not known."
+    )
+    assert (controller.asked, election.is_tried, refused.is_tried) == ([True, True], True, True)
 
 
 def test_who_leads_no_more_sends_the_client_on() -> None:

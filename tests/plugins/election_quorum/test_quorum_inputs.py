@@ -25,6 +25,7 @@ from odradek.kernel.api import (
     PeerRefused,
     Ready,
     Role,
+    TriedVoters,
     VoterEndpoint,
     VotersChanged,
 )
@@ -402,10 +403,23 @@ def test_voters_of_whom_not_all_is_known_are_not_named(
 ) -> None:
     election = fixed(*lives)
     (response,) = answers(election, known)
+    (tried,) = answers(election, TriedVoters(voters=known.voters))
 
     assert error_code(response.error_code) is ErrorCode.INVALID_UPDATE_VERSION
     assert response.error_message.startswith(message)
+    assert tried == response, "who only tries is told the same"
     assert election.ready() is None
+
+
+def test_who_only_tries_to_name_voters_names_nobody() -> None:
+    election = fixed(2, 3)
+    known = TriedVoters(voters=without_directories(1, 2, 3).voters)
+    (tried,) = answers(election, known)
+    is_left_alone = election.ready() is None
+    (follower,) = answers(voter(), known)
+
+    assert (tried, is_left_alone) == (UpdateFeaturesResponse(error_message=None), True)
+    assert error_code(follower.error_code) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_voters_whose_naming_was_cut_off_are_those_of_the_configuration_again() -> None:
