@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from odradek.kernel.contracts.election import PeerRefused
+from odradek.kernel.contracts.culprits import root_of
+from odradek.kernel.contracts.election import LeadershipGivenUp, PeerRefused
+from odradek.kernel.controller.local_log import logged_records
 from odradek.kernel.controller.snapshots import SnapshotId
 from odradek.kernel.errors import CorruptionError, KafkaError, StorageError
 from odradek.kernel.machine.system.machine import real_machine
@@ -529,3 +531,36 @@ def test_another_directory_in_a_voters_place_is_an_observer() -> None:
         return values(wiped.log), leader.high_watermark - wiped.log.high_watermark
 
     assert in_quorum(main) == ([b"one"], 0)
+
+
+def test_of_fixed_voters_two_that_were_formatted_at_once_undo_nothing_that_a_snapshot_of_the_third_has() -> None:
+    async def main(quorum: Quorum) -> list[tuple[str, list[bytes]]]:
+        await append(await quorum.leader(), b"one", b"two")
+        kept = quorum.controllers[3]
+        log = await quorum.settled()
+        end, others = SnapshotId(log.end_offset, log.latest_epoch), [quorum.controllers[each] for each in (1, 2)]
+        kept.crash()
+        for controller in others:
+            controller.crash()
+            controller.host.disk.directory(DATA.parent).put(DATA.name, None)
+            controller.start()
+        while (await quorum.leader()).latest_epoch <= end.epoch:  # its log is the newer one then
+            (await quorum.leader()).step(LeadershipGivenUp())
+            await trio.sleep(5)
+        found, kept.snapshot = [], (end, None)
+        for _ in range(2):
+            kept.start()
+            await quorum.until(lambda: kept.failure is not None)
+            assert kept.failure is not None
+            failure = root_of(kept.failure)
+            assert isinstance(failure, StorageError)
+            assert kept.partition_log is not None
+            records = logged_records(kept.partition_log, 0)
+            found.append((str(failure), [record.value for record in records]))
+            kept.failure = None
+        return found
+
+    found = in_quorum(main, static=True)
+
+    assert all("a majority of the controllers lost what they had acknowledged" in told for told, _ in found)
+    assert [values for _, values in found] == [[b"one", b"two"]] * 2, "however often it is started again"
