@@ -106,7 +106,8 @@ def test_a_voter_that_a_new_leader_has_not_heard_of_has_no_directory_to_be_named
 
     trial, told = with_fixed_voters(main)
 
-    assert trial == told is not None, "who only tries is told the same"
+    assert told is not None
+    assert trial == told, "who only tries is told the same"
     assert "Directory id must be known for all of the voters" in told
 
 
