@@ -38,12 +38,16 @@ def run_action(arguments: argparse.Namespace) -> int:
 
 
 def cluster_action(work: Callable[[argparse.Namespace, ClusterCalls], Any]) -> Act:
-    """Make an action of work that needs a cluster; the client is loaded only then."""
+    """Make an action of work that needs a cluster; the client is loaded only then.
+
+    Args:
+        work: What is done; the exit status is what it returns, 0 for None.
+    """
 
     def act(arguments: argparse.Namespace) -> int:
         from .cluster_calls import call
 
-        call(client_settings(arguments), lambda calls: work(arguments, calls))
-        return 0
+        status: int | None = call(client_settings(arguments), lambda calls: work(arguments, calls))
+        return status or 0
 
     return act

@@ -15,7 +15,7 @@
 | `admin_values`, `admin_group_values` | an admin's: what its calls take and give |
 | `cluster`, `doubts`, `offset_lists` | pure cores of both |
 | `sender`, `delivery`, `fetch_loop`, `consumer_positions` | the shells around a producer and a consumer |
-| `admin_calls`, `admin_groups`, `admin_quorum`, `admin_transactions` | the shells around an admin |
+| `admin_calls`, `admin_assignments`, `admin_groups`, `admin_quorum`, `admin_transactions` | those around an admin |
 | `brokers`, `links`, `offsets` | the shells of all, upon `odradek.kernel.peers`: connections, versions, pauses, TLS |
 
 Names are imported when somebody asks for them: the command line does not pay for a consumer it does not use.

@@ -58,6 +58,7 @@ from odradek.kernel.wire.messages.api_61_describe_producers import (
     TopicRequest,
 )
 
+from .admin_assignments import AssignmentCalls
 from .admin_calls import check_item, config_source
 from .admin_groups import GroupCalls
 from .admin_quorum import QuorumCalls
@@ -87,7 +88,7 @@ _DELETE_TOPICS_BY_NAME: Final = 5
 """The last version of DeleteTopics that takes plain names, which every broker speaks."""
 
 
-class Admin(GroupCalls, TransactionCalls, QuorumCalls):
+class Admin(GroupCalls, TransactionCalls, QuorumCalls, AssignmentCalls):
     """An admin client; open for the time of its `async with`, usable by any number of tasks of that trio run.
 
     .. versionadded:: 0.1

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
         LogDir,
         NewTopic,
         QuorumDescription,
+        Reassignment,
         ResourceType,
     )
     from .cluster import TopicInfo
+    from .errors import BrokerError
     from .group.committed import OffsetAndMetadata
     from .offset_lists import OffsetAndTimestamp
 
@@ -70,6 +72,26 @@ class BlockingAdmin(Blocking[Admin]):
     def remove_raft_voter(self, voter_id: int, directory_id: UUID) -> None:
         """As `Admin.remove_raft_voter`."""
         self._call(self._client.remove_raft_voter, voter_id, directory_id)
+
+    def alter_partition_reassignments(
+        self, changes: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, BrokerError]:
+        """As `Admin.alter_partition_reassignments`."""
+        return self._call(self._client.alter_partition_reassignments, changes)
+
+    def list_partition_reassignments(self) -> dict[TopicPartition, Reassignment]:
+        """As `Admin.list_partition_reassignments`."""
+        return self._call(self._client.list_partition_reassignments)
+
+    def elect_leaders(
+        self, partitions: Iterable[TopicPartition] | None = None, *, is_unclean: bool = False
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """As `Admin.elect_leaders`."""
+        return self._call(self._client.elect_leaders, partitions, is_unclean=is_unclean)
+
+    def unregister_broker(self, node_id: int) -> None:
+        """As `Admin.unregister_broker`."""
+        self._call(self._client.unregister_broker, node_id)
 
     def describe_log_dirs(self, node_id: int) -> list[LogDir]:
         """As `Admin.describe_log_dirs`."""

@@ -134,6 +134,21 @@ class QuorumDescription:
 
 
 @attrs.frozen
+class Reassignment:
+    """A partition that is moving to other brokers.
+
+    Attributes:
+        replicas: All that have it or will have it, those that it leaves among them.
+        adding_replicas: Who gets it.
+        removing_replicas: Whom it leaves.
+    """
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
+@attrs.frozen
 class ConfigEntry:
     """One config of a resource.
 
