@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "demo": "see it work: a broker, a real data set, checked, in a few seconds",
     "serve": "run a broker in the foreground",
     "cluster": "show which brokers a cluster has, and who keeps its metadata",
+    "reassign": "move partitions to other brokers: make a plan, execute it, see how far it is, cancel it",
     "elect": "let preferred replicas lead again, or some replica that lacks records",
     "topics": "list, create, describe, alter, delete and adopt topics",
     "configs": "show and change the settings of topics, brokers and groups while they run",

@@ -79,7 +79,11 @@ async def _elect(arguments: argparse.Namespace, calls: ClusterCalls) -> int:
 
 async def _shown(calls: ClusterCalls, elected: list[TopicPartition]) -> list[dict[str, Any]]:
     """Return who led and who leads; waits a moment for the broker that is asked to hear of it."""
-    before = {each: calls.topics[each.topic].partitions[each.partition].leader_id for each in sorted(elected)}
+    before = {
+        each: calls.topics[each.topic].partitions[each.partition].leader_id
+        for each in sorted(elected)
+        if each.topic in calls.topics
+    }
     after = dict(before)
     for _attempt in range(LOOKS_MAX if elected else 0):
         topics = {topic.name: topic for topic in await calls.admin.list_topics(with_internal=True)}

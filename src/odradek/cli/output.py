@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import TextIO
 
 _STEP: Final = 1000
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -20,8 +21,14 @@ _DIM: Final = "\x1b[2m"
 _PLAIN: Final = "\x1b[0m"
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under the names of their columns; columns of numbers stand to the right."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, file: TextIO | None = None) -> None:
+    """Print rows under the names of their columns; columns of numbers stand to the right.
+
+    Args:
+        columns: The names.
+        rows: A cell for each column.
+        file: Where to, if not to standard output; plain text then.
+    """
     kept = [tuple(row) for row in rows]
     shown = [[cell_text(cell) for cell in row] for row in kept]
     widths = [max(len(text) for text in column) for column in zip(columns, *shown, strict=True)]
@@ -32,7 +39,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
             for text, width, to_right in zip(line, widths, right, strict=True)
         ]
         text = "  ".join(cells).rstrip()
-        print(text if number else dim(text))
+        print(text if number or file is not None else dim(text), file=file)
 
 
 def _are_numbers(cells: Sequence[object]) -> bool:

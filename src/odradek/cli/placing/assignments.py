@@ -60,8 +60,6 @@ def parse(text: str, source: str) -> dict[TopicPartition, tuple[int, ...]]:
         if partition in assignments:
             raise ConfigError(f"{partition} is named twice", where=source)
         assignments[partition] = replicas
-    if not assignments:
-        raise ConfigError("it names no partitions", where=source)
     return assignments
 
 
@@ -71,7 +69,7 @@ def _parse_item(item: object, where: str) -> tuple[TopicPartition, tuple[int, ..
     topic, partition, replicas = item.get("topic"), item.get("partition"), item.get("replicas")
     if not isinstance(topic, str) or not topic:
         raise ConfigError('"topic" is no name', where=where)
-    if not _is_number(partition):
+    if not isinstance(partition, int) or not _is_number(partition):
         raise ConfigError('"partition" is no number of 0 or more', where=where)
     if not isinstance(replicas, list) or not replicas or not all(map(_is_number, replicas)):
         raise ConfigError('"replicas" is no list of broker ids', where=where)

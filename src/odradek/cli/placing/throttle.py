@@ -1,0 +1,88 @@
+"""Shell: how fast replicas are copied: Kafka's throttles, set before a reassignment and taken away after it.
+
+The rates are brokers' (`leader.replication.throttled.rate`, `follower.replication.throttled.rate`), and apply to the
+replicas that a topic names (`*.replication.throttled.replicas`, PARTITION:BROKER): those that are there feed, those
+that are added are fed, and replicas that were in sync before are not slowed down.
+
+*Source:* KIP-73; what `kafka-reassign-partitions --throttle` sets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from odradek.client import ConfigOperation, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.client import Admin
+    from odradek.client.cluster import TopicInfo
+    from odradek.kernel.types import TopicPartition
+
+RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LEADERS: Final = "leader.replication.throttled.replicas"
+FOLLOWERS: Final = "follower.replication.throttled.replicas"
+
+
+@attrs.frozen
+class Throttled:
+    """What a throttle is set on.
+
+    Attributes:
+        brokers: Whose rates.
+        leaders: By topic, the replicas that feed others, as the key has them.
+        followers: Those that are fed.
+    """
+
+    brokers: frozenset[int]
+    leaders: Mapping[str, tuple[str, ...]]
+    followers: Mapping[str, tuple[str, ...]]
+
+
+def throttled_by(wanted: Mapping[TopicPartition, tuple[int, ...]], topics: Mapping[str, TopicInfo]) -> Throttled:
+    """Return what a reassignment needs to have throttled: nothing of partitions that get no new replica."""
+    brokers: set[int] = set()
+    leaders: dict[str, list[str]] = {}
+    followers: dict[str, list[str]] = {}
+    for partition, replicas in sorted(wanted.items()):
+        here = topics[partition.topic].partitions[partition.partition].replicas
+        adding = [each for each in replicas if each not in here]
+        if adding:
+            brokers.update(here, adding)
+            leaders.setdefault(partition.topic, []).extend(f"{partition.partition}:{each}" for each in here)
+            followers.setdefault(partition.topic, []).extend(f"{partition.partition}:{each}" for each in adding)
+    return Throttled(
+        frozenset(brokers),
+        {topic: tuple(texts) for topic, texts in leaders.items()},
+        {topic: tuple(texts) for topic, texts in followers.items()},
+    )
+
+
+async def set_throttle(admin: Admin, throttled: Throttled, rate_bytes: int) -> None:
+    """Throttle replicas, in bytes a second of each broker; those of topics that are throttled already stay so.
+
+    Brokers that are not there are left out: they feed nobody.
+    """
+    for topic, names in throttled.leaders.items():
+        added = {LEADERS: names, FOLLOWERS: throttled.followers[topic]}
+        changes = {key: (ConfigOperation.APPEND, ",".join(texts)) for key, texts in added.items()}
+        await admin.alter_configs(ResourceType.TOPIC, topic, changes)
+    for broker_id in sorted(throttled.brokers & {*admin.opened().cluster.nodes}):
+        await admin.alter_configs(ResourceType.BROKER, str(broker_id), dict.fromkeys(RATES, str(rate_bytes)))
+
+
+async def clear_throttle(admin: Admin, topics: Iterable[str]) -> bool:
+    """Take throttles away from all brokers that are there and from topics; return whether there were any."""
+    places = [(ResourceType.BROKER, str(broker_id), RATES) for broker_id in sorted(admin.opened().cluster.nodes)]
+    places += [(ResourceType.TOPIC, topic, (LEADERS, FOLLOWERS)) for topic in sorted({*topics})]
+    was_throttled = False
+    for resource_type, name, keys in places:
+        known = await admin.describe_configs(resource_type, name, keys=keys)
+        own = [key for key, entry in known.items() if not entry.is_default and entry.value]
+        if own:
+            await admin.alter_configs(resource_type, name, dict.fromkeys(own))
+            was_throttled = True
+    return was_throttled
