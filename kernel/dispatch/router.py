@@ -292,6 +292,7 @@ class Router:
         pieces: ListPieces | None = getattr(route.handler, "pieces", None)
         try:
             if pieces is None:
+                await take_turn()  # the last slice of decoding was one
                 self._dispatch(route, request, body)
                 return
             answer = await answer_in_pieces(pieces, request, body)

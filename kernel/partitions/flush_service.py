@@ -13,20 +13,25 @@ The outcome of each log is reported as soon as it is there, not when its round i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
 from ..machine.threads import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..contracts.disk_work import DiskWork
     from ..contracts.storage import PartitionLog
     from ..machine.threads import Threads
     from .replica import Replica
     from .staged_writes import StagedWrites
+
+
+FLUSHES_MAX: Final = 200
+"""How many flushes begin in one step, and may end in one: each takes some microseconds beside its fsync."""
 
 
 class _Flush(NamedTuple):
@@ -81,17 +86,24 @@ class FlushService:
             await self._flush(queue, worker, closed_only=True)
 
     async def _flush(self, queue: Iterable[Replica], worker: Workers, *, closed_only: bool) -> None:
-        flushes = []
-        for replica in dict.fromkeys(queue):
+        """Flush these replicas' logs, some at a time. Cancelled, it goes on to its end: whoever waits is told."""
+        token = trio.lowlevel.current_trio_token()
+        replicas = iter(dict.fromkeys(queue))
+        with trio.CancelScope(shield=True):
+            while some := [*islice(replicas, FLUSHES_MAX)]:
+                if flushes := [*self._begin(some, closed_only=closed_only)]:
+                    await worker.run_sync(self._run_all, flushes, token)
+                else:
+                    await trio.lowlevel.checkpoint()
+
+    def _begin(self, replicas: Iterable[Replica], *, closed_only: bool) -> Iterator[_Flush]:
+        for replica in replicas:
             # Since it was asked for, its log may have been closed, to be moved or deleted.
             if replica.offline_reason is None:
                 try:
-                    flushes.append(_Flush(replica, replica.log, replica.log.begin_flush(closed_only=closed_only)))
+                    yield _Flush(replica, replica.log, replica.log.begin_flush(closed_only=closed_only))
                 except Exception as error:  # whatever a storage raises is its partition's matter alone
                     self._writes.note_flushed(replica, replica.log, error)
-        if flushes:
-            token = trio.lowlevel.current_trio_token()
-            await worker.run_sync(self._run_all, flushes, token)
 
     def _run_all(self, flushes: Sequence[_Flush], token: trio.lowlevel.TrioToken) -> None:
         """Sync one log after the other, on a worker thread."""

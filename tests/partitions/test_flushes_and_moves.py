@@ -19,6 +19,7 @@ from odradek.kernel.machine.files import OsFiles, disk_error
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.threads import Workers
 from odradek.kernel.machine.turnstile import run_at_once
+from odradek.kernel.partitions import flush_service
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.replica import Replica
@@ -173,6 +174,35 @@ def test_a_flush_is_told_before_its_round_is_over(hosted: Hosted, files: HeldFil
         await until_async(lambda: second.high_watermark == 1)
 
     run(hosted, scenario)
+
+
+def test_flushes_of_many_logs_begin_some_at_a_time_and_an_end_of_the_service_leaves_none_out(
+    hosted: Hosted, files: HeldFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flush_service, "FLUSHES_MAX", 1)
+    for topic in ("first", "second"):
+        hosted.open(topic, log_config=FLUSHED)
+    first, second = hosted.produce("first", 0), hosted.produce("second", 0)
+    begin = second.log.begin_flush
+    begun: list[str] = []
+
+    def note_begin(*, closed_only: bool) -> DiskWork:
+        begun.append("second")
+        return begin(closed_only=closed_only)
+
+    async def scenario(service: FlushService, nursery: trio.Nursery) -> None:
+        second.log.begin_flush = note_begin  # type: ignore[method-assign, assignment]
+        files.hold("fsync")
+        ask(hosted, service, first, second)
+        await files.wait_held()
+        assert begun == []
+        nursery.cancel_scope.cancel()
+        files.may_go_on.set()
+
+    run(hosted, scenario)
+
+    assert begun == ["second"]
+    assert (first.high_watermark, second.high_watermark) == (1, 1)
 
 
 class Held:

@@ -8,6 +8,7 @@ asked to be: followers learn of it with their fetches, and tell theirs with the 
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...contracts.api_handler import PENDING
@@ -116,10 +117,14 @@ class DeleteRecordsHandler:
         """Delete what is asked for; of a partition named twice the last counts. A topic without any is left out."""
         topics = []
         waiting: list[WaitingDeletion] = []
+        may_lose_records = functools.cache(self._may_lose_records)
         for topic in request.topics:
             offsets = {part.partition_index: part.offset for part in topic.partitions}
             if offsets:
-                answers = [self._answer(topic.name, index, offset, waiting) for index, offset in offsets.items()]
+                answers = [
+                    self._answer(topic.name, index, offset, may_lose_records, waiting)
+                    for index, offset in offsets.items()
+                ]
                 topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
         response = DeleteRecordsResponse(topics=topics)
         if not waiting:
@@ -130,11 +135,16 @@ class DeleteRecordsHandler:
         return PENDING
 
     def _answer(
-        self, topic: str, index: int, offset: int, waiting: list[WaitingDeletion]
+        self,
+        topic: str,
+        index: int,
+        offset: int,
+        may_lose_records: Callable[[str], bool],
+        waiting: list[WaitingDeletion],
     ) -> DeleteRecordsPartitionResult:
         answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=NO_OFFSET)
         try:
-            replica, target = self._delete(topic, index, offset)
+            replica, target = self._delete(topic, index, offset, may_lose_records)
             answer.low_watermark = replica.low_watermark
         except KafkaError as error:
             answer.error_code = error.code
@@ -146,13 +156,15 @@ class DeleteRecordsHandler:
                 waiting.append(WaitingDeletion(replica, target, answer))
         return answer
 
-    def _delete(self, topic: str, index: int, offset: int) -> tuple[Replica, int]:
+    def _delete(
+        self, topic: str, index: int, offset: int, may_lose_records: Callable[[str], bool]
+    ) -> tuple[Replica, int]:
         """Delete the records of one partition below `offset`; return its replica and that offset."""
         replica = self._replicas.get(topic, index)
         if topic in self._replicas.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         replica.check_leader(NO_EPOCH)
-        if not self._may_lose_records(topic):
+        if not may_lose_records(topic):
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
         target = replica.high_watermark if offset == TO_HIGH_WATERMARK else offset
         if not 0 <= target <= replica.high_watermark:

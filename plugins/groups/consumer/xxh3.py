@@ -35,6 +35,7 @@ _BLOCK: Final = _STRIPE * _STRIPES_PER_BLOCK
 _MIDDLE_MAX: Final = 240
 
 _u64 = struct.Struct("<Q").unpack_from
+_two_u64 = struct.Struct("<2Q").unpack_from
 _u32 = struct.Struct("<I").unpack_from
 _lanes = struct.Struct("<8Q").unpack_from
 _SECRET_LANES: Final = tuple(_lanes(_SECRET, 8 * stripe) for stripe in range(_STRIPES_PER_BLOCK))
@@ -98,9 +99,10 @@ def _up_to_16(data: bytes, length: int) -> int:
 
 
 def _mix_16(data: bytes, at: int, secret_at: int) -> int:
-    return _fold(
-        _u64(data, at)[0] ^ _u64(_SECRET, secret_at)[0], _u64(data, at + 8)[0] ^ _u64(_SECRET, secret_at + 8)[0]
-    )
+    low, high = _two_u64(data, at)
+    low_key, high_key = _two_u64(_SECRET, secret_at)
+    product: int = (low ^ low_key) * (high ^ high_key)
+    return (product ^ (product >> 64)) & _MASK
 
 
 def _up_to_128(data: bytes, length: int) -> int:
