@@ -9,7 +9,7 @@
 | `request_parts`, `handlers` | what answers; the table of handlers |
 | `plugin_view`, `replica_events` | the broker as plugins see it; whom replicas tell |
 | `metadata_follower` | replicas do what the metadata says |
-| `start_topics`, `adopting`, `restoring` | topics of the configuration, of another broker, of a bucket |
+| `start_topics` | topics of the configuration |
 | `supervision` | services that crash are started again, but not for ever |
 | `plugin_services` | services of plugins: prepared, run, closed |
 | `figures` | what it counts and how it stands, for plugins that show it |

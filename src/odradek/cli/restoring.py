@@ -24,8 +24,8 @@ def restore_topics(
 ) -> None:
     """See `TopicRestorer`."""
     from odradek.cli.logs.lines import configure_logging
+    from odradek.kernel.adoption.restoring import restore
     from odradek.kernel.broker import read_broker_options
-    from odradek.kernel.broker.restoring import restore
 
     from .running import run_interruptible
 

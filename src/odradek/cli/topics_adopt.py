@@ -45,8 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Adopt, and show which topics came; a broker's parts are loaded only for that."""
     from odradek.cli.logs.lines import configure_logging
+    from odradek.kernel.adoption.adopting import adopt
     from odradek.kernel.broker import read_broker_options
-    from odradek.kernel.broker.adopting import adopt
     from odradek.kernel.types import id_text
 
     from .running import run_interruptible

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
+from ..broker.broker import Broker
 from ..config.topic import TopicConfig
 from ..controller.adoption import FoundPartition, adopt_topics
 from ..errors import ConfigError
@@ -19,17 +20,16 @@ from ..machine.threads import Workers
 from ..partitions.known_producers import producer_ids_end
 from ..plugin_system.manager import choose_offer
 from ..types import METADATA_TOPIC
-from .broker import Broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from ..broker.options import BrokerOptions
+    from ..broker.parts import BrokerParts
     from ..config.broker import BrokerConfig
     from ..contracts.log_values import FoundLog
     from ..contracts.storage import StorageEngine
     from ..controller.adoption import AdoptedTopic
-    from .options import BrokerOptions
-    from .parts import BrokerParts
 
 
 @attrs.frozen

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from ..broker.broker import Broker
 from ..config.topic import TopicConfig, expand_storage
 from ..controller.adoption import FoundPartition, adopt_topics
 from ..partitions.known_producers import producer_ids_end
 from ..types import TopicIdPartition
-from .broker import Broker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..broker.options import BrokerOptions
+    from ..broker.parts import BrokerParts
     from ..contracts.restoring import RestoredPartition, RestoredTopic
-    from .options import BrokerOptions
-    from .parts import BrokerParts
 
 
 async def restore(options: BrokerOptions, topics: Sequence[RestoredTopic]) -> None:
