@@ -80,6 +80,7 @@ from .contracts.coordinator import (
     Waiter,
 )
 from .contracts.coordinator_keys import coordinator_partition
+from .contracts.delay_queue import DelayQueue, DelayQueueFactory, WaitingRecord
 from .contracts.disk_work import DiskWork, LogMove, do_now
 from .contracts.election import (
     Election,
@@ -304,6 +305,8 @@ __all__ = [
     "CorruptRecordsError",
     "CorruptionError",
     "DecodeError",
+    "DelayQueue",
+    "DelayQueueFactory",
     "Deletion",
     "DiskError",
     "DiskWork",
@@ -438,6 +441,7 @@ __all__ = [
     "VotersChanged",
     "Waiter",
     "WaitingFigures",
+    "WaitingRecord",
     "WeighingSelection",
     "Winner",
     "Workers",

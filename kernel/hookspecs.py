@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .contracts.assignor import Assignor
     from .contracts.cleanup import CleanupPolicy
     from .contracts.coordinator import Coordinator
+    from .contracts.delay_queue import DelayQueueFactory
     from .contracts.election import ElectionFactory
     from .contracts.restoring import TopicRestorer
     from .contracts.services import BrokerHandle, Metric, Service
@@ -107,6 +108,18 @@ def odradek_append_stages() -> Mapping[str, AppendStageFactory]:  # type: ignore
     Errors: an exception stops the start; one in a stage refuses the batch with UNKNOWN_SERVER_ERROR and names the
         plugin in the log.
     Source: `odradek.kernel.contracts.append_stage`.
+    """
+
+
+@hookspec
+def odradek_delay_queues() -> Mapping[str, DelayQueueFactory]:  # type: ignore[empty-body] # as above
+    """Offer queues of delayed records by the name that the topic key `odradek.delay.queue` chooses them with.
+
+    Called: once, when the broker is built. A queue is made for each partition of a topic that has
+        `odradek.delay.enable`.
+    Result: joined; a name that two plugins offer stops the start.
+    Errors: an exception stops the start; one of a queue takes its partition offline.
+    Source: `odradek.kernel.contracts.delay_queue`; the kit is `odradek.testing.contracts.delay_queue`.
     """
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ..contracts.assignor import Assignor
     from ..contracts.cleanup import CleanupPolicy
     from ..contracts.coordinator import Coordinator
+    from ..contracts.delay_queue import DelayQueueFactory
     from ..contracts.election import ElectionFactory
     from ..contracts.restoring import TopicRestorer
     from ..contracts.services import BrokerHandle, Metric, Service
@@ -249,6 +250,10 @@ class PluginManager:
     def append_stages(self) -> dict[str, AppendStageFactory]:
         """Return append stage factories by name."""
         return self._joined("odradek_append_stages")
+
+    def delay_queues(self) -> dict[str, DelayQueueFactory]:
+        """Return factories of delay queues by name."""
+        return self._joined("odradek_delay_queues")
 
     def cleanup_policies(self) -> dict[str, CleanupPolicy]:
         """Return cleanup policies by name."""

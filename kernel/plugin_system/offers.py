@@ -20,6 +20,7 @@ from ..contracts.assignor import Assignor
 from ..contracts.cleanup import CleanupPolicy
 from ..contracts.coordinator import Coordinator
 from ..contracts.culprits import plugin_of
+from ..contracts.delay_queue import DelayQueueFactory
 from ..contracts.election import ElectionFactory
 from ..contracts.services import Metric, MetricRead, Service, ServiceCall, ServicePrepare, ServiceRun
 from ..contracts.signatures import missing_members, module_of, problem_with, problem_with_call
@@ -66,6 +67,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "odradek_storages": Kind("storage", (StorageFactory,)),
     "odradek_elections": Kind("election", (ElectionFactory,)),
     "odradek_append_stages": Kind("append stage", (AppendStageFactory,)),
+    "odradek_delay_queues": Kind("delay queue", (DelayQueueFactory,)),
     "odradek_cleanup_policies": Kind("cleanup policy", (CleanupPolicy,)),
     "odradek_assignors": Kind("assignor", (Assignor,)),
     "odradek_coordinators": Kind("coordinator", (Coordinator,)),

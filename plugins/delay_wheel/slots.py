@@ -19,7 +19,9 @@ from __future__ import annotations
 import heapq
 import struct
 from bisect import insort
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from odradek.kernel.api import WaitingRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,20 +39,6 @@ _NO_KEY: Final = 1 << 128
 
 Cursor: TypeAlias = tuple[int, int, int]
 FIRST_CHUNK: Final[Cursor] = (0, -_TOP_SHIFT, 0)
-
-
-class Waiting(NamedTuple):
-    """One record that waits; they are due in this order.
-
-    Attributes:
-        due_ms: When, epoch milliseconds, 0 to 2**63 - 1.
-        origin: The offset that it was produced at.
-        companion: The offset of the control batch that holds it.
-    """
-
-    due_ms: int
-    origin: int
-    companion: int
 
 
 class Slot:
@@ -87,7 +75,7 @@ class Slot:
         """Whether it has to be divided, or is being divided."""
         return self.shift > 0 and (bool(self.children) or len(self.chunks) > SORTED_CHUNKS_MAX)
 
-    def append(self, key: int, waiting: Waiting) -> None:
+    def append(self, key: int, waiting: WaitingRecord) -> None:
         """Take an entry of its range."""
         due_ms, origin, companion = waiting
         tail = self.tail
@@ -126,7 +114,7 @@ class Slot:
             self.child(key).append(key, waiting)
         return len(chunk) // ENTRY.size
 
-    def take_sorted(self) -> list[Waiting]:
+    def take_sorted(self) -> list[WaitingRecord]:
         """Give up what is not in a child, the first one last."""
         found = [waiting for chunk in self.all_chunks() for waiting in self.unpacked(chunk)]
         self._clear()
@@ -137,11 +125,11 @@ class Slot:
         """Return what is not in a child, in chunks."""
         return [*self.chunks, bytes(self.tail)] if self.tail else list(self.chunks)
 
-    def unpacked(self, chunk: bytes) -> Iterator[Waiting]:
+    def unpacked(self, chunk: bytes) -> Iterator[WaitingRecord]:
         """Iterate over the entries of a chunk of this slot."""
         bits = self.index >> (_TOP_SHIFT - self.shift) << _LOW_SIZE
         for low, origin, companion in ENTRY.iter_unpack(chunk):
-            yield Waiting(bits | low, origin, companion)
+            yield WaitingRecord(bits | low, origin, companion)
 
 
 def key_of(due_ms: int, origin: int) -> int:
@@ -164,7 +152,7 @@ class Slots:
         self._chunk_bytes = chunk_entries * ENTRY.size
         self._sorted_max = 2 * (SORTED_CHUNKS_MAX + 1) * chunk_entries
         self._top: dict[int, Slot] = {}
-        self._first: list[Waiting] = []  # the next one last
+        self._first: list[WaitingRecord] = []  # the next one last
         self._border = 0
         self._count = 0
 
@@ -175,7 +163,7 @@ class Slots:
         """Return how many entries there are."""
         return self._count
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: WaitingRecord) -> None:
         """Take one more entry."""
         self._count += 1
         if key_of(waiting.due_ms, waiting.origin) >= self._border:
@@ -202,7 +190,7 @@ class Slots:
             moved_count += self._advance(slot)
         return True
 
-    def peek(self, now_ms: int, count_max: int) -> list[Waiting]:
+    def peek(self, now_ms: int, count_max: int) -> list[WaitingRecord]:
         """Return the first entries that are due, in order, as far as they are prepared."""
         found = self._first[-1 : -count_max - 1 : -1]
         while found and found[-1].due_ms > now_ms:
@@ -214,7 +202,7 @@ class Slots:
         del self._first[-count:]
         self._count -= count
 
-    def pop_through(self, due_ms: int, origin: int) -> Iterator[Waiting]:
+    def pop_through(self, due_ms: int, origin: int) -> Iterator[WaitingRecord]:
         """Take out every entry up to and with a due time and an origin, in order; prepares whatever that needs."""
         bound = key_of(due_ms, origin)
         while True:
@@ -293,7 +281,7 @@ class Slots:
 
     # ------------------------------------------------------------------------------------------------------- inside
 
-    def _put(self, waiting: Waiting) -> None:
+    def _put(self, waiting: WaitingRecord) -> None:
         key = key_of(waiting.due_ms, waiting.origin)
         slot = self._top_of(key)
         while slot.children:
@@ -355,5 +343,5 @@ class Slots:
                 heapq.heappush(coming, (child.begin, -child.shift, child))
 
 
-def _descending(waiting: Waiting) -> tuple[int, int, int]:
+def _descending(waiting: WaitingRecord) -> tuple[int, int, int]:
     return -waiting.due_ms, -waiting.origin, -waiting.companion

@@ -28,7 +28,9 @@ from .slots import CHUNK_ENTRIES, FIRST_CHUNK, Slots
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .slots import Cursor, Waiting
+    from odradek.kernel.api import WaitingRecord
+
+    from .slots import Cursor
 
 PREPARED_AT_ONCE: Final = 4 * CHUNK_ENTRIES
 _MAGIC: Final = b"odrw"
@@ -73,7 +75,7 @@ class WaitingIndex:
 
     # ----------------------------------------------------------------------------------------------- what the log says
 
-    def waits(self, waiting: Waiting) -> None:
+    def waits(self, waiting: WaitingRecord) -> None:
         """Take note of a record that waits."""
         self.note_due(waiting.due_ms)
         self._slots.add(waiting)
@@ -83,7 +85,7 @@ class WaitingIndex:
         if due_ms > self._latest_due_ms:
             self._latest_due_ms = due_ms
 
-    def carried(self, waiting: Waiting, below: int) -> None:
+    def carried(self, waiting: WaitingRecord, below: int) -> None:
         """Take note of a record that waits already, and is now held by another companion.
 
         Args:
@@ -146,7 +148,7 @@ class WaitingIndex:
                 self._stale = {below: count for below, count in self._stale.items() if below > self._start_offset}
         return self._slots.prepare(now_ms, max(entries_max - looked_count, 1))
 
-    def due(self, now_ms: int, count_max: int) -> list[Waiting]:
+    def due(self, now_ms: int, count_max: int) -> list[WaitingRecord]:
         """Return the first records that are due, in order, as far as they are prepared; they wait until `delivered`."""
         while True:
             peeked = self._slots.peek(now_ms, count_max + 1)
@@ -252,6 +254,6 @@ class WaitingIndex:
             del self._stale[below]
 
 
-def _is_older(waiting: Waiting, after: Waiting | None) -> bool:
+def _is_older(waiting: WaitingRecord, after: WaitingRecord | None) -> bool:
     """Return whether what comes after is the same record, held by a newer companion."""
     return after is not None and waiting[:2] == after[:2]

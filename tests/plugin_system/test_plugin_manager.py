@@ -329,6 +329,12 @@ def test_hook_odradek_elections_joins_by_name() -> None:
     assert manager_with(one=one).elections() == {"isr": A}
 
 
+def test_hook_odradek_delay_queues_joins_by_name() -> None:
+    one = plugin("one", odradek_delay_queues=named("odradek_delay_queues", lambda: {"mine": A}))
+
+    assert manager_with(one=one).delay_queues() == {"mine": A}
+
+
 def test_hook_odradek_append_stages_joins_by_name() -> None:
     one = plugin("one", odradek_append_stages=named("odradek_append_stages", lambda: {"stamp": A}))
 

@@ -118,6 +118,7 @@ def _offers(manager: PluginManager) -> dict[str, list[str]]:
         "storage": list(manager.storages()),
         "election": list(manager.elections()),
         "append stage": list(manager.append_stages()),
+        "delay queue": list(manager.delay_queues()),
         "cleanup policy": list(manager.cleanup_policies()),
         "assignor": list(manager.assignors()),
         "command": list(commands.choices),
@@ -155,5 +156,5 @@ def _run_kits(loaded: LoadedPlugin) -> int:
 
 
 def _has_kit(loaded: LoadedPlugin) -> bool:
-    kits = ("odradek_storages", "odradek_cleanup_policies", "odradek_assignors", "odradek_append_stages")
-    return any(hook in kits for hook in loaded.hooks)
+    kits = ("storages", "cleanup_policies", "assignors", "append_stages", "delay_queues")
+    return any(hook.removeprefix("odradek_") in kits for hook in loaded.hooks)

@@ -17,6 +17,7 @@ from odradek.kernel.plugin_system.manager import PluginManager
 from odradek.testing.contracts.append_stage import PARTITION, AppendStageContract
 from odradek.testing.contracts.assignor import AssignorContract
 from odradek.testing.contracts.cleanup import CleanupPolicyContract
+from odradek.testing.contracts.delay_queue import DelayQueueContract
 from odradek.testing.contracts.storage import StorageContract
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.kernel.contracts.append_stage import AppendStageFactory
     from odradek.kernel.contracts.assignor import Assignor
     from odradek.kernel.contracts.cleanup import CleanupPolicy
+    from odradek.kernel.contracts.delay_queue import DelayQueueFactory
     from odradek.kernel.contracts.storage import StorageEngine
     from odradek.kernel.contracts.storage_context import StorageContext, StorageFactory
     from odradek.kernel.plugin_system.manager import FoundPlugin
@@ -48,6 +50,8 @@ def kits_of(found: FoundPlugin) -> dict[str, type]:
     for name, stage in manager.append_stages().items():
         if (in_use := settings_in_use(stage, keys)) is not None:
             kits[f"TestAppendStage {name}"] = _stage_kit(stage, in_use, {key.name: key.default for key in keys})
+    for name, queue in manager.delay_queues().items():
+        kits[f"TestDelayQueue {name}"] = _queue_kit(queue)
     for name, storage in manager.storages().items():
         kits[f"TestStorage {name}"] = _storage_kit(storage)
     return kits
@@ -96,6 +100,14 @@ def _stage_kit(factory: AppendStageFactory, in_use: Mapping[str, object], not_in
 
         def settings_not_in_use(self) -> Mapping[str, object]:
             return not_in_use
+
+    return Kit
+
+
+def _queue_kit(factory: DelayQueueFactory) -> type:
+    class Kit(DelayQueueContract):
+        def make_factory(self) -> DelayQueueFactory:
+            return factory
 
     return Kit
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from odradek.plugins.delay_wheel.slots import Waiting
+from odradek.kernel.api import WaitingRecord as Waiting
 from odradek.plugins.delay_wheel.waiting_index import WaitingIndex
 
 END_OF_TIME = 2**63 - 1

@@ -1,0 +1,114 @@
+"""Pure core: the delay queue contract: which records of one partition wait, and which of them is due next.
+
+The records themselves wait in the partition's log (`kernel/delay`). A queue knows when each is due, and where the
+control batch lies that holds it, its *companion*. It is told what the log says, in the log's order, on every replica,
+so it is a pure function of the log; the leader asks it what is due:
+
+    a record waits                        `waits`
+    a name is withdrawn                   `cancelled`
+    records were delivered, up to here    `delivered`: nothing that was in the order before waits any more
+    the log starts later                  `start_advanced`
+
+Order: by (due time, offset). A record that is withdrawn waits on until it is due, and `is_withdrawn` then says so: its
+name is in its companion, and not known before that is read.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class WaitingRecord(NamedTuple):
+    """One record that waits; they are due in this order.
+
+    Attributes:
+        due_ms: When, epoch milliseconds, 0 to 2**63 - 1.
+        origin: The offset that it was produced at.
+        companion: The offset of the control batch that holds it.
+    """
+
+    due_ms: int
+    origin: int
+    companion: int
+
+
+class DelayQueue(Protocol):
+    """What waits in one partition. Called by the reactor's task: must not block, and each call is brief."""
+
+    @property
+    def waiting_count(self) -> int:
+        """How many records wait, withdrawn ones that are not due yet included."""
+        ...
+
+    def waits(self, waiting: WaitingRecord) -> None:
+        """Take note of a record that waits."""
+        ...
+
+    def note_due(self, due_ms: int) -> None:
+        """Take note of a record that may wait later, when its transaction is committed."""
+        ...
+
+    def cancelled(self, id_digest: bytes, origin: int) -> None:
+        """Take note that the records of a name that were produced before an offset are withdrawn."""
+        ...
+
+    def delivered(self, due_ms: int, origin: int) -> None:
+        """Take note that a record was delivered: it and all that is in the order before it do not wait any more."""
+        ...
+
+    def start_advanced(self, offset: int) -> None:
+        """Take note that the log starts at an offset: what is held by companions below it does not wait any more."""
+        ...
+
+    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
+        """Forget withdrawals that cannot concern anything any more.
+
+        Args:
+            due_ms: All that was due before has been delivered.
+            pending_origin: Records from this offset on may still come to wait; None when no transaction is open.
+        """
+        ...
+
+    def prepare(self, now_ms: int) -> bool:
+        """Work for a moment towards what is due; return False when there is more to do."""
+        ...
+
+    def due(self, now_ms: int, count_max: int) -> Sequence[WaitingRecord]:
+        """Return the first records that are due, in order, never one early; they wait until `delivered`.
+
+        May be empty while `prepare` returns False.
+        """
+        ...
+
+    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
+        """Return whether the record of a name, produced at an offset, was withdrawn."""
+        ...
+
+    def next_due_ms(self) -> int | None:
+        """Return when to look again, perhaps too early; None when nothing waits."""
+        ...
+
+    def encode(self) -> Iterable[bytes]:
+        """Return all of it in pieces, to be kept beside the log; `DelayQueueFactory.restore` gives it back."""
+        ...
+
+
+class DelayQueueFactory(Protocol):
+    """What a plugin offers under a name in `odradek_delay_queues`."""
+
+    def new(self) -> DelayQueue:
+        """Make a queue in which nothing waits."""
+        ...
+
+    def restore(self, data: bytes) -> DelayQueue:
+        """Return the queue that was encoded.
+
+        Raises:
+            ValueError: It is damaged, or of another version.
+        """
+        ...

@@ -1,0 +1,26 @@
+"""Pure core: makes a waiting index for a partition, or gives back one that was kept."""
+
+from __future__ import annotations
+
+import struct
+
+from .waiting_index import WaitingIndex
+
+
+class WheelFactory:
+    """A `DelayQueueFactory`."""
+
+    def new(self) -> WaitingIndex:
+        """See `DelayQueueFactory.new`."""
+        return WaitingIndex()
+
+    def restore(self, data: bytes) -> WaitingIndex:
+        """See `DelayQueueFactory.restore`.
+
+        Raises:
+            ValueError: It is damaged, or of another version.
+        """
+        try:
+            return WaitingIndex.decode(data)
+        except struct.error as error:
+            raise ValueError(f"the checkpoint of a waiting index breaks off: {error}") from error
