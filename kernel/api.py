@@ -36,7 +36,7 @@ from .contracts.api_handler import (
     LazyHandler,
     RequestContext,
 )
-from .contracts.append_stage import AppendStage, AppendStageFactory
+from .contracts.append_stage import AppendStage, AppendStageFactory, Diverted
 from .contracts.assignor import (
     NO_GENERATION,
     Assignor,
@@ -310,6 +310,7 @@ __all__ = [
     "Deletion",
     "DiskError",
     "DiskWork",
+    "Diverted",
     "Election",
     "ElectionContext",
     "ElectionFactory",

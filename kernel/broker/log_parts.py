@@ -16,6 +16,8 @@ from ..controller.directory_changes import directory_of
 from ..errors import ConfigError, OdradekError
 from ..machine.threads import Workers
 from ..machine.throttle import Throttle
+from ..partitions.delay_delivery import DelayDelivery
+from ..partitions.delays import Delays
 from ..partitions.directory_reports import DirectoryReports
 from ..partitions.flush_service import FlushService
 from ..partitions.log_moves import LogMoves
@@ -51,6 +53,7 @@ class LogParts:
         lifecycle: Opens, configures, closes them.
         writes: Writes what requests stage.
         tier: Of tiered topics, None where tiered storage is off.
+        delivery: Has delayed records appended when they are due.
         flushes: Flushes their logs.
         upkeep: Rolls, checkpoints, snapshots, expiry of producers.
         retention: Has what cleanup policies give up deleted.
@@ -89,8 +92,9 @@ class LogParts:
         has_tier = config.get_bool("remote.log.storage.system.enable")
         self.tier = options.plugins.tier(view) if has_tier else None
         self.replicas = Replicas(self._make_engines(), on_progress=events.progressed)
-        self.lifecycle = self._make_lifecycle(events)
         self.writes = StagedWrites(self.replicas, on_staged=events.staged, on_flush_wanted=lambda: self.flushes.wake())
+        self.delivery = DelayDelivery(replicas=self.replicas, writes=self.writes, clock=clock)
+        self.lifecycle = self._make_lifecycle(events)
         self.flushes = FlushService(self.writes, threads)
         self.upkeep = Upkeep(
             replicas=self.replicas,
@@ -161,6 +165,7 @@ class LogParts:
             broker=self._published.broker,
             workers=Workers(machine.threads, 1),
             ask_isr=events.ask_isr,
+            delays=Delays(options.delay_queues, machine.clock.now_ms, self.delivery.note_due, self.delivery.watch),
         )
         return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)
 
@@ -225,6 +230,7 @@ class LogParts:
         yield "flushes", self.flushes.run
         yield "moves of logs", self.log_moves.run
         yield "upkeep", self.upkeep.run
+        yield "delivery of delayed records", self.delivery.run
         yield "retention", self.retention.run
         yield "compaction", self.compactor.run
         yield "directory reports", self.directory_reports.run

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
     from ..config.sections import StartTopic
     from ..contracts.assignor import Assignor
+    from ..contracts.delay_queue import DelayQueueFactory
     from ..contracts.election import ElectionFactory
     from ..contracts.storage_context import StorageFactory
 
@@ -43,6 +44,7 @@ class BrokerOptions:
         plugin_settings: Each plugin's own section, by its name.
         topics: Topics to have at start.
         keeps_strays: Whether logs that the metadata does not know stay where they are: for who adopts them.
+        delay_queues: What the plugins offer, by name.
         runs_plugin_services: Whether services of plugins run: not while topics are restored.
     """
 
@@ -55,6 +57,7 @@ class BrokerOptions:
     topics: Sequence[StartTopic]
     keeps_strays: bool = False
     runs_plugin_services: bool = True
+    delay_queues: Mapping[str, DelayQueueFactory] = attrs.field(factory=dict)
 
 
 def read_broker_options(
@@ -105,6 +108,8 @@ def read_broker_options(
     has_tiered = plugins.offers_tier and TIERED_OVER in storages
     registry = registry.with_choices("odradek.storage", [*storages, TIERED] if has_tiered else storages)
     registry = registry.with_choices("odradek.election", elections).with_cleanup_policies(plugins.cleanup_policies())
+    queues = plugins.delay_queues()
+    registry = registry.with_choices("odradek.delay.queue", queues)
     of_server = [name for name, assignor in assignors.items() if assignor.is_server_side]
     registry = registry.with_choices("group.consumer.assignors", of_server)
     resolved = settings.resolve(registry, data_dir=default_data_dir(environment, Path.home()))
@@ -113,4 +118,7 @@ def read_broker_options(
     for topic in settings.file.topics:
         for name, line in registry.without_effect(Scope.TOPIC, topic.configs):
             log.warning("%s: topic %s: %s", topic.configs[name].where, topic.name, line)
-    return BrokerOptions(resolved, plugins, storages, elections, assignors, settings.file.plugins, settings.file.topics)
+    file = settings.file
+    return BrokerOptions(
+        resolved, plugins, storages, elections, assignors, file.plugins, file.topics, delay_queues=queues
+    )

@@ -248,6 +248,8 @@ class Compactor:
         partition_log, partition = replica.log, replica.partition
         if replica.offline_reason is not None or (replica.tiered_log is not None and not replica.is_leader):
             return None  # what is in the store is its leader's
+        if replica.delays is not None:
+            return None  # what holds delayed records counts with the very batch behind it
         clean_end = partition_log.clean_end if not self._policies.expires(topic.plan.cleanup) else 0
         if partition_log.rewritable_end <= max(clean_end, partition_log.log_start_offset):
             return None

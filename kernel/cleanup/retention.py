@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+import attrs
 import trio
 
 from ..classes import frozen
@@ -111,7 +112,15 @@ class Retention:
             await self._worker.do(lookup)
         plan = self._policies.plan(state_of(replica, settings, self._clock.now_ms()))
         if plan.deletion is not None:
-            self.deleted_segments += delete_segments(replica, plan.deletion)
+            self.deleted_segments += delete_segments(replica, sparing_delayed(replica, plan.deletion))
+
+
+def sparing_delayed(replica: Replica, deletion: Deletion) -> Deletion:
+    """Return a deletion that leaves what holds records that wait, and all behind it, until they were delivered."""
+    needed_from = None if replica.delays is None else replica.delays.needed_from()
+    if needed_from is None or needed_from >= deletion.below:
+        return deletion
+    return attrs.evolve(deletion, below=min(needed_from, replica.log.active_base_offset))
 
 
 def delete_segments(replica: Replica, deletion: Deletion) -> int:
@@ -127,6 +136,8 @@ def delete_segments(replica: Replica, deletion: Deletion) -> int:
     count = partition_log.delete_segments_below(deletion.below)
     if count:
         replica.producers.transactions.advance_log_start(partition_log.log_start_offset)
+        if replica.delays is not None:
+            replica.delays.start_advanced(partition_log.log_start_offset)
         log.info(
             "%s: deleted %d segments below offset %d: %s",
             replica.topic_partition,

@@ -9,7 +9,7 @@
 | `properties`, `toml_file`, `sections`, `settings` | files, environment, options: settings that know their place |
 | `broker`, `topic` | resolved values, typed, each with its source and its synonyms |
 | `start_topics` | how a topic that exists differs from its section of the file |
-| `checks`, `tier_checks` | what keys must fulfil together |
+| `checks`, `tier_checks`, `delay_checks` | what keys must fulfil together |
 | `roles` | broker, controller or both; where the controller is |
 | `cordons` | which log directories get no new logs |
 | `durations` | `30m` and the like, as people write them |

@@ -17,6 +17,7 @@ from ..contracts.storage import LogConfig
 from ..contracts.tiering import TierSettings
 from ..types import INTERNAL_TOPICS
 from .definitions.odradek import TIERED, TIERED_OVER
+from .delay_checks import DELAY_ENABLE, DelaySettings, check_delay
 from .keys import Scope
 from .tier_checks import FOLLOWS_TOTAL, check_tiers, invalid
 from .values import InvalidValueError, parse
@@ -71,6 +72,9 @@ class TopicConfig:
     remote_log_delete_on_disable: bool
     odradek_storage: str
     odradek_election: str
+    odradek_delay_enable: bool
+    odradek_delay_max_ms: int
+    odradek_delay_queue: str
     extra: Mapping[str, Value] = attrs.field(factory=dict)
     overrides: Mapping[str, str] = attrs.field(factory=dict)
     is_compacted: bool = False
@@ -119,6 +123,14 @@ class TopicConfig:
             max_compaction_lag_ms=self.max_compaction_lag_ms,
             min_cleanable_dirty_ratio=self.min_cleanable_dirty_ratio,
             values=self.extra,
+        )
+
+    def delay_settings(self) -> DelaySettings | None:
+        """Return how records wait; None where none ever did."""
+        if DELAY_ENABLE not in self.overrides:
+            return None
+        return DelaySettings(
+            takes_new=self.odradek_delay_enable, delay_ms_max=self.odradek_delay_max_ms, queue=self.odradek_delay_queue
         )
 
     def tier_settings(self) -> TierSettings | None:
@@ -230,6 +242,7 @@ def check_topic(config: BrokerConfig, overrides: Mapping[str, str], now: Mapping
     if low > high:
         raise invalid(f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
     check_tiers(topic, is_on=config.get_bool("remote.log.storage.system.enable"), was_tiered=_was_tiered(now))
+    check_delay(topic, config.registry, now)
     for policy in topic.cleanup_policy:
         offered = config.registry.cleanup_policies.get(policy)
         problem = offered.problem_with(topic.cleanup_settings()) if offered is not None else ""

@@ -5,7 +5,7 @@ Behind what a marker's value has stands ours:
 
     version int16 0 | coordinator epoch int32 0       a marker's value; its readers stop here
     "odd" | version int8 0                            whose value it is
-    flags uint8           1: settled, 2: has ids, 4: carried; from bit 4 on the codec of the payload
+    flags uint8           1: settled, 2: has ids, 4: carried, 8: delivery; from bit 4 on the codec of the payload
     CRC uint32            of the batch behind, see below; 0 where it is settled
     producer id int64 | producer epoch int16          of the transaction whose end is waited for, else -1
     base timestamp int64 | append time int64          what the records' timestamps are relative to, or are; else -1
@@ -15,8 +15,11 @@ Behind what a marker's value has stands ours:
     count x digest 16 bytes                           where it has ids; zeros for none
     payload                                           the records that wait, as Kafka encodes them, compressed
 
+A *delivery* stands in the same way before a batch of records whose time has come: its only entry is the last of them,
+and says that nothing which is in the order up to there waits any more. With no batch behind, all of it was withdrawn.
+
 Of what was *produced*, `origin` is the offset within the batch behind and the leader epoch is -1: that of the companion
-itself, so that both are written before offsets are assigned. Of what was *carried* forward both are the first ones. A
+itself, so that both are written before offsets are assigned. Of what was *carried* or delivered both are the first. A
 canceller has a due time of -1, and no record in the payload.
 
 A companion and the batch behind it are one append, but two batches: power may be lost between the two, or a follower be
@@ -57,6 +60,7 @@ _NO_DIGEST: Final = bytes(ID_DIGEST_BYTES)
 _SETTLED: Final = 1
 _HAS_IDS: Final = 2
 _CARRIED: Final = 4
+_DELIVERY: Final = 8
 _CODEC_SHIFT: Final = 4
 CANCELLER_DUE: Final = -1
 COMPANION_OFFSETS: Final = 1
@@ -98,6 +102,7 @@ class Companion:
         producer_id: Whose transaction has to be committed first; -1 for none.
         producer_epoch: That producer's epoch.
         carried_below: Companions of what was carried lie below this offset; -1 where nothing was.
+        is_delivery: It says what waits no more: all up to its only entry.
     """
 
     entries: tuple[WaitingEntry, ...]
@@ -109,6 +114,7 @@ class Companion:
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
     carried_below: int = NO_OFFSET
+    is_delivery: bool = False
 
     @property
     def is_carried(self) -> bool:
@@ -170,7 +176,8 @@ def encode_value(companion: Companion) -> bytes:
     entries = companion.entries
     has_ids = any(entry.id_digest is not None for entry in entries)
     flags = companion.codec << _CODEC_SHIFT
-    flags |= (companion.crc is None) * _SETTLED | has_ids * _HAS_IDS | companion.is_carried * _CARRIED
+    flags |= (companion.crc is None) * _SETTLED | has_ids * _HAS_IDS
+    flags |= companion.is_carried * _CARRIED | companion.is_delivery * _DELIVERY
     head = _HEAD.pack(
         flags,
         companion.crc or 0,
@@ -205,18 +212,20 @@ def decode_value(value: bytes, own_offset: int, leader_epoch: int) -> Companion:
     flags, crc, producer_id, producer_epoch, base_timestamp, append_time_ms, carried_below, count = _HEAD.unpack_from(
         value, len(_OWN)
     )
-    is_carried = bool(flags & _CARRIED)
+    is_carried, is_delivery = bool(flags & _CARRIED), bool(flags & _DELIVERY)
+    is_placed = is_carried or is_delivery
     entries_start = len(_OWN) + _HEAD.size
     ids_start = entries_start + count * _ENTRY.size
     payload_start = ids_start + (count * ID_DIGEST_BYTES if flags & _HAS_IDS else 0)
-    if count < 0 or payload_start > len(value) or is_carried != (carried_below != NO_OFFSET):
+    is_one = count == 1 or not is_delivery
+    if count < 0 or not is_one or payload_start > len(value) or is_carried != (carried_below != NO_OFFSET):
         raise CorruptRecordsError(f"companion at offset {own_offset}: {count} entries in {len(value)} bytes")
-    base_offset = 0 if is_carried else own_offset + COMPANION_OFFSETS
+    base_offset = 0 if is_placed else own_offset + COMPANION_OFFSETS
     digests = _digests(value, ids_start, payload_start, count)
     codec_of(flags >> _CODEC_SHIFT)  # refuses what nobody has defined
     return Companion(
         entries=tuple(
-            WaitingEntry(due_ms, base_offset + origin, epoch if is_carried else leader_epoch, digest)
+            WaitingEntry(due_ms, base_offset + origin, epoch if is_placed else leader_epoch, digest)
             for (due_ms, origin, epoch), digest in zip(
                 _ENTRY.iter_unpack(value[entries_start:ids_start]), digests, strict=True
             )
@@ -229,6 +238,7 @@ def decode_value(value: bytes, own_offset: int, leader_epoch: int) -> Companion:
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         carried_below=carried_below,
+        is_delivery=is_delivery,
     )
 
 

@@ -13,15 +13,18 @@ lent. Nothing is appended before all its batches are judged.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..classes import define
+from ..contracts.append_stage import Diverted
 from ..contracts.signatures import place_of
 from ..errors import ErrorCode, KafkaError, PluginError
 from ..network.receive_memory import WINDOW_BYTES
+from ..partitions.leading import append_as_leader, append_diverted
 from ..plugin_system.offers import plugin_of_object
-from ..records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader, TimestampType, patch_max_timestamp
-from ..records.produced import framed_header
+from ..records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader, TimestampType, patch_max_timestamp, read_header
+from ..records.produced import InvalidBatchError, framed_header
 from ..records.validation import BRIEF_BYTES_MAX, ValidatedBatch, validate_briefly, validate_framed
 from .produce_admission import RefusedError
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from ..contracts.append_stage import AppendStage
     from ..machine.clock import Clock
     from ..partitions.append_check import Verification
+    from ..partitions.producer_state import ProducedBatch
     from ..partitions.replica import Replica
 
 COPIED_BYTES_MAX: Final = WINDOW_BYTES
@@ -51,6 +55,8 @@ class JudgedBatch:
         error: Why it is refused.
         is_taken: A stage took it away.
         is_judged: It may be appended, is refused, or taken.
+        append: Stages it; called as `append_as_leader`.
+        diverted: What stands around it in the log, where a stage took records out.
     """
 
     replica: Replica
@@ -61,6 +67,8 @@ class JudgedBatch:
     error: Exception | None = None
     is_taken: bool = False
     is_judged: bool = False
+    append: Callable[..., ProducedBatch | None] = append_as_leader
+    diverted: Diverted | None = None
     _stages_passed: int = 0
     _changed_by: AppendStage | None = None
 
@@ -106,18 +114,41 @@ class JudgedBatch:
             stage = stages[self._stages_passed]
             try:
                 accepted = stage.accept(data)
+            except InvalidBatchError:  # says which records
+                raise
             except KafkaError as error:  # its word to the producer
                 raise RefusedError(error.code, error.detail) from error
             self._stages_passed += 1
             if accepted is None:
                 self.is_judged = self.is_taken = True
                 return
+            if isinstance(accepted, Diverted):
+                data = self._divert(stage, accepted)
+                continue
             if accepted is not data:
                 self._changed_by = stage
+                if self.diverted is not None:
+                    raise ValueError("a stage before it has taken records out of the batch, and it is changed again")
                 self.data = memoryview(bytearray(accepted))
                 self.header = framed_header(self.data, 0, len(self.data), self.version)
                 return
         self.is_judged = True
+
+    def _divert(self, stage: AppendStage, diverted: Diverted) -> memoryview:
+        """Go on with what a stage left of the batch.
+
+        Raises:
+            ValueError: It is another producer's batch, or at other offsets, or was diverted before.
+        """
+        self._changed_by = stage
+        before, data = self.header, memoryview(diverted.batch)
+        self.header = header = read_header(data)
+        if self.diverted is not None or _counted(header) != _counted(before) or header.length_bytes != len(data):
+            raise ValueError("what is left is no batch in the place of the produced one")
+        self._changed_by = None
+        self.data, self.diverted = data, diverted
+        self.append = partial(append_diverted, diverted)
+        return data
 
     def refuse(self, error: Exception) -> None:
         """Take note that it is not appended, and why; what a stage made of it is the stage's fault."""
@@ -130,14 +161,30 @@ class JudgedBatch:
         self.is_judged = True
 
     def stamp(self, now_ms: int) -> None:
-        """Give it the time of its append, where the broker's time counts: judging it elsewhere has taken a while."""
-        if self.error is None and not self.is_taken and self.header.attributes & TIMESTAMP_TYPE_FLAG:
+        """Give it the time of its append, where the broker's time counts: judging it elsewhere has taken a while.
+
+        What was diverted keeps the time at which it was: what stands before it may know it by its CRC.
+        """
+        is_whole = self.error is None and not self.is_taken and self.diverted is None
+        if is_whole and self.header.attributes & TIMESTAMP_TYPE_FLAG:
             patch_max_timestamp(self.data, 0, self.header, TimestampType.LOG_APPEND_TIME, now_ms)
 
     def own(self) -> None:
         """Keep a small batch in memory of its own."""
         if len(self.data) <= COPIED_BYTES_MAX:
             self.data = memoryview(bytearray(self.data))
+
+
+def _counted(header: BatchHeader) -> tuple[object, ...]:
+    """Return what a producer's state goes by."""
+    return (
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.last_offset_delta,
+        header.is_transactional,
+        header.is_control,
+    )
 
 
 class LongJudging:

@@ -22,6 +22,7 @@ from ..errors import ErrorCode, KafkaError
 from ..machine.turnstile import Slices
 from ..records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
 from ..records.control import EndTransactionMarker, read_control_record
+from .delay_recovery import read_delays_in_steps
 from .recovery import knows_producers, rebuild_in_steps, rebuild_producers
 from .replica import NOT_LEADER
 
@@ -110,6 +111,8 @@ def _append(replica: Replica, batch: Batch) -> None:
     log.append(batch.data, header.base_offset, header.last_offset, header.max_timestamp)
     if replica.tiered_log is not None:
         replica.keep_producers_at_roll()
+    if replica.delays is not None:
+        replica.delays.saw(batch.data, header)
     if header.producer_id < 0:
         return
     if not header.is_control:
@@ -136,6 +139,8 @@ def note_leader(replica: Replica, high_watermark: int, log_start_offset: int) ->
         except Exception as error:
             raise replica.gone_wrong(error) from error
         replica.producers.transactions.advance_log_start(start_offset)
+        if replica.delays is not None:
+            replica.delays.start_advanced(start_offset)
 
 
 def diverging_offset(log: PartitionLog, leader_epoch: int, end_offset: int) -> int:
@@ -170,7 +175,8 @@ def truncate(replica: Replica, offset: int) -> bool:
     try:
         log.truncate_to(offset)
         replica.note_cut()
-        is_stale = log.log_end_offset < before[0] and knows_producers(log, replica.producers)
+        knows_more = replica.delays is not None or knows_producers(log, replica.producers)
+        is_stale = log.log_end_offset < before[0] and knows_more
     except Exception as error:
         raise replica.gone_wrong(error) from error
     if is_stale:
@@ -189,6 +195,8 @@ def begin_anew(replica: Replica, start_offset: int, now_ms: int) -> None:
         replica.log.truncate_fully(start_offset)
         replica.note_cut()
         rebuild_producers(replica.log, replica.producers, now_ms)  # of an empty log
+        if replica.delays is not None:
+            replica.delays.clear()
     except Exception as error:
         raise replica.gone_wrong(error) from error
     note_leader(replica, start_offset, start_offset)  # what the leader gave up was committed
@@ -240,7 +248,13 @@ async def rebuild_after_cut(lifecycle: ReplicaLifecycle, replica: Replica, now_m
 
 
 def _rebuild_while_paused(replica: Replica, now_ms: int) -> Generator[None, None, None]:
-    for _ in rebuild_in_steps(replica.log, replica.producers, now_ms):
+    for _ in _rebuild_in_steps(replica, now_ms):
         yield
         if replica.offline_reason != REBUILDING:
             return  # deleted, moved to other brokers, or failed: there may be another log in the place of this one
+
+
+def _rebuild_in_steps(replica: Replica, now_ms: int) -> Generator[None, None, None]:
+    yield from rebuild_in_steps(replica.log, replica.producers, now_ms)
+    if replica.delays is not None:
+        yield from read_delays_in_steps(replica.log, replica.delays)

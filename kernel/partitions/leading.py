@@ -10,12 +10,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ErrorCode, KafkaError
-from ..records.batch import assign_offset_and_epoch
+from ..records.batch import assign_offset_and_epoch, read_header
 from ..records.control import EndTransactionMarker, read_control_record
 from .replica import NOT_LEADER
 
 if TYPE_CHECKING:
+    from ..contracts.append_stage import Diverted
     from ..records.batch import BatchHeader
+    from ..types import Buffer
     from .append_check import Verification
     from .producer_state import ProducedBatch
     from .producer_table import ProducerStateTable
@@ -89,12 +91,102 @@ def append_as_leader(
         if replica.tiered_log is not None:
             replica.keep_producers_at_roll()
         if marker is not None:
-            replica.end_transaction(header, marker)
+            _end_transaction(replica, batch, header, marker)
         elif has_producer:
             replica.producers.append(header)
     except Exception as error:  # a disk, or a bug of the storage: what it has taken is not certain
         raise replica.gone_wrong(error) from error
     return None
+
+
+def _end_transaction(replica: Replica, batch: memoryview, header: BatchHeader, marker: EndTransactionMarker) -> None:
+    replica.end_transaction(header, marker)
+    if replica.delays is not None:
+        replica.delays.saw(batch, header)
+
+
+def append_diverted(
+    diverted: Diverted,
+    replica: Replica,
+    batch: memoryview,
+    header: BatchHeader,
+    acks: int,
+    *,
+    verified: Verification | None = None,
+) -> ProducedBatch | None:
+    """Stage a batch of which records were taken out, with what stands around it, unless it repeats one.
+
+    Args:
+        diverted: What stands around it.
+        replica: As for `append_as_leader`, as are the others.
+        batch: What is left of it, writable.
+        header: Its header.
+        acks: -1, 0 or 1.
+        verified: Of the first batch of a transaction.
+
+    Returns:
+        As `append_as_leader`.
+
+    Raises:
+        KafkaError: As `append_as_leader`.
+    """
+    check_leads(replica, acks)
+    if header.producer_id >= 0:
+        original = replica.producers.check(header, verified)
+        if original is not None:
+            return original
+    _append_own(replica, diverted.before, is_told=True)
+    append_as_leader(replica, batch, header, acks, verified=verified)
+    _tell_delays(replica, batch, header)
+    if diverted.behind is not None:
+        _append_own(replica, diverted.behind, is_told=False)
+    return None
+
+
+def check_leads(replica: Replica, acks: int) -> None:
+    """Refuse what cannot be appended here.
+
+    Raises:
+        KafkaError: This replica does not lead, or too few replicas are in sync for acks=all.
+    """
+    if not replica.is_leader or replica.offline_reason is not None:
+        raise KafkaError(NOT_LEADER if replica.offline_reason is None else replica.offline_code)
+    if acks == ACKS_ALL and not replica.election.can_acknowledge():
+        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+
+def _append_own(replica: Replica, data: Buffer, *, is_told: bool) -> None:
+    """Stage a batch of no producer, a copy: it may be another's."""
+    batch = memoryview(bytearray(data))
+    header = read_header(batch)
+    append_as_leader(replica, batch, header, 1)
+    if is_told:
+        _tell_delays(replica, batch, header)
+
+
+def _tell_delays(replica: Replica, batch: memoryview, header: BatchHeader) -> None:
+    if replica.delays is not None:
+        try:
+            replica.delays.saw(batch, header)
+        except Exception as error:  # a plugin's bug
+            raise replica.gone_wrong(error) from error
+
+
+def append_delivery(replica: Replica, note: Buffer, records: Buffer | None) -> None:
+    """Stage records whose time has come, and before them the note that they, and all before, wait no more.
+
+    Args:
+        replica: Where.
+        note: A companion that is a delivery.
+        records: One batch; None where all of it was withdrawn.
+
+    Raises:
+        KafkaError: This replica does not lead.
+    """
+    check_leads(replica, 1)
+    _append_own(replica, note, is_told=True)
+    if records is not None:
+        _append_own(replica, records, is_told=True)
 
 
 def _check_coordinators(

@@ -29,6 +29,7 @@ from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.files import DiskError
 from ..records.control import ControlRecordType, EndTransactionMarker
 from ..types import NO_EPOCH, NO_OFFSET, READ_COMMITTED, IsolationLevel, LogOffsets, TopicIdPartition
+from .delay_recovery import keep_delays
 from .election_driver import carry_out, leads_in
 from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from .recovery import keep_producers
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ..contracts.election import Election, ElectionInput, IsrChange
     from ..contracts.storage import PartitionLog
     from ..contracts.tiering import TieredLog
+    from ..delay.ledger import DelayLedger
     from ..machine.throttle import Throttle
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
@@ -108,6 +110,7 @@ class Replica:
         "answer_templates",
         "appended_offset",
         "ask_isr",
+        "delays",
         "election",
         "epoch_begin",
         "flushed_ms",
@@ -149,6 +152,7 @@ class Replica:
         tiered_log: TieredLog | None = None,
         ask_isr: Callable[[Replica, IsrChange], None] | None = None,
         voting: Voting | None = None,
+        delays: DelayLedger | None = None,
     ) -> None:
         self.ask_isr = ask_isr
         self.voting = voting
@@ -163,6 +167,7 @@ class Replica:
         self.producers = producers
         self.settings = settings
         self.stages = stages
+        self.delays = delays
         self.is_change_noted = False
         self.is_dirty = False
         self.is_leader = False
@@ -337,6 +342,8 @@ class Replica:
         self.unkept.write_all(self.log)
         if len(self.producers):
             keep_producers(self.log, self.producers, self.tiered_log)
+        if self.delays is not None:
+            keep_delays(self.log, self.delays)
 
     # ----------------------------------------------------------------------------------------------------------- write
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Generator, Mapping
 
+    from ..config.delay_checks import DelaySettings
     from ..contracts.election import PartitionState
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TierSettings
@@ -212,6 +213,8 @@ class ReplicaLifecycle:
                 if not replica.is_paused:
                     self._opener.tiers.fit(replica, plan.tier)
                 replica.log.reconfigure(plan.log_config)
+                if plan.delay is not None and replica.delays is None:
+                    yield from self._begin_delays(topic, replica, plan.delay)
                 replica.stages = self._opener.make_stages(replica.partition, plan)
             except Exception as error:
                 self._replicas.fail(replica, error)
@@ -220,6 +223,15 @@ class ReplicaLifecycle:
             if replica.state is not None:
                 self.apply_leadership(replica, replica.state)
         topic.is_plain = not topic.is_internal and not any(replica.stages for replica in topic.partitions.values())
+
+    def _begin_delays(
+        self, topic: TopicReplicas, replica: Replica, settings: DelaySettings
+    ) -> Generator[None, None, None]:
+        while replica.is_paused:
+            yield
+        yield from self._opener.delays.begin_in_steps(replica, settings)
+        if replica.delays is None and topic.partitions.get(replica.partition.partition) is replica:
+            raise StorageError("its log was replaced while what waits was read from it")
 
     def expire_producers_in_steps(self, producer_id_expiration_ms: int) -> Generator[None, None, None]:
         """Take a new `producer.id.expiration.ms` for all replicas."""

@@ -22,6 +22,7 @@ from ..machine.turnstile import run_at_once, run_in_slices
 from ..plugin_system.manager import choose_offer, failed
 from ..plugin_system.offers import check_made, plugin_of_object
 from ..types import ZERO_ID
+from .delays import Delays
 from .producer_table import ProducerStateTable
 from .recovery import recover_in_steps
 from .replica import Replica
@@ -94,6 +95,7 @@ class ReplicaOpener:
         config: Returns the broker's configuration as it is now, for elections.
         stages: Append stage factories by name.
         tiers: Wraps the logs of topics that want it.
+        delays: Makes what topics with delayed records have.
         clock: Both clocks.
         random: For elections.
         producer_id_expiration_ms: `producer.id.expiration.ms`, of replicas opened from now on.
@@ -121,6 +123,7 @@ class ReplicaOpener:
     workers: Workers
     ask_isr: Callable[[Replica, IsrChange], None] | None = None
     voting: Voting | None = None
+    delays: Delays = attrs.field(factory=lambda: Delays({}, lambda: 0))
     is_starting: bool = attrs.field(default=True, init=False)
     started: dict[str, StartedStorage] = attrs.field(factory=dict, init=False)
     kept_high_watermarks: dict[TopicIdPartition, int] = attrs.field(factory=dict, init=False)
@@ -239,7 +242,7 @@ class ReplicaOpener:
     def make_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[AppendStage, ...]:
         """Return the append stages of a partition, in the plan's order, without those that do not want it."""
         made = (self._make_stage(name, partition, plan) for name in plan.stages)
-        return tuple(stage for stage in made if stage is not None)
+        return (*[stage for stage in made if stage is not None], *self.delays.stage(plan.delay))
 
     def _make_stage(self, name: str, partition: TopicIdPartition, plan: TopicPlan) -> AppendStage | None:
         """Make a stage; where its plugin fails, one that refuses: what is there can be read, and producers are told."""
@@ -272,6 +275,7 @@ class ReplicaOpener:
         partition = log.partition
         producers = ProducerStateTable(self.producer_id_expiration_ms)
         yield from recover_in_steps(log, producers, self.clock.now_ms())
+        delays = yield from self.delays.recover_in_steps(log, plan.delay)
         high_watermark = self.kept_high_watermarks.get(partition, log.log_start_offset)
         voting = self.voting if is_among_replicas(factory) else None
         election = factory.new_election(
@@ -290,7 +294,7 @@ class ReplicaOpener:
             )
         )
         check_made(election, Election, f"an election of {plan.election!r}", factory)
-        return Replica(
+        replica = Replica(
             partition=partition,
             log=opened,
             tiered_log=tiered_log,
@@ -300,7 +304,11 @@ class ReplicaOpener:
             stages=self.make_stages(partition, plan),
             ask_isr=self.ask_isr,
             voting=voting,
+            delays=delays,
         )
+        if delays is not None:
+            self.delays.on_opened(replica)
+        return replica
 
 
 def _is_to_be_flushed(opened: PartitionLog, plan: TopicPlan) -> bool:

@@ -15,6 +15,7 @@ from ..records.validation import ValidationMode, ValidationRules, walks_records
 from .replica import TopicSettings
 
 if TYPE_CHECKING:
+    from ..config.delay_checks import DelaySettings
     from ..config.topic import TopicConfig
     from ..contracts.storage import LogConfig
     from ..contracts.tiering import TierSettings
@@ -36,6 +37,7 @@ class TopicPlan:
         values: Plugins' topic keys, by name.
         cleanup: For cleanup policies.
         tier: For the tier; None where the topic wants none.
+        delay: How records wait; None where none ever did.
     """
 
     storage: str
@@ -46,6 +48,7 @@ class TopicPlan:
     values: Mapping[str, object]
     cleanup: CleanupSettings = attrs.field(factory=CleanupSettings)
     tier: TierSettings | None = None
+    delay: DelaySettings | None = None
 
 
 def plan_topic(
@@ -99,6 +102,7 @@ def plan_topic(
         values=config.extra,
         cleanup=config.cleanup_settings(),
         tier=None if is_internal else config.tier_settings(),
+        delay=None if is_internal else config.delay_settings(),
     )
 
 

@@ -4,7 +4,7 @@
 |---|---|
 | high watermarks, recovery points, log start offsets are kept | `replica.high.watermark.checkpoint.interval.ms` |
 | producers silent for `producer.id.expiration.ms` are forgotten | `producer.id.expiration.check.interval.ms` |
-| producer snapshots are kept, so that a start need not read a whole log | `log.flush.offset.checkpoint.interval.ms` |
+| producer snapshots and delay ledgers are kept, for a quick start | `log.flush.offset.checkpoint.interval.ms` |
 | snapshots of many producers that a tiered log began as it rolled are written | every second |
 | segments whose records are all deleted are given up | every ten seconds (Kafka: `log.retention.check.interval.ms`) |
 | files of deleted logs and segments are removed | every second; each waits for its `file.delete.delay.ms` |
@@ -28,6 +28,7 @@ from ..errors import StorageError
 from ..machine.threads import Workers
 from ..machine.turnstile import SLICE_STEPS, run_in_slices, take_turn
 from .changed_replicas import Look
+from .delay_recovery import DELAY_KIND, remove_old_checkpoints
 from .producer_snapshot import SNAPSHOT_KIND
 from .recovery import remove_old_snapshots
 from .unkept_snapshots import keep_first, keep_many_producers
@@ -35,6 +36,7 @@ from .unkept_snapshots import keep_first, keep_many_producers
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from ..delay.ledger import DelayLedger
     from ..machine.clock import Clock
     from ..machine.threads import Threads
     from ..types import TopicIdPartition
@@ -160,6 +162,8 @@ class Upkeep:
                     if replica.offline_reason is None:
                         log.error("producers of %s are not kept: %s", replica.partition, error)
                         changed.again(Look.PRODUCERS, replica)
+            if replica.delays is not None and self._replicas.is_served(replica):
+                await self._keep_delays(replica, replica.delays)
         await trio.lowlevel.checkpoint()
 
     async def _keep_producers(self, replica: Replica, offset: int) -> None:
@@ -170,6 +174,19 @@ class Upkeep:
         await self._worker.do(partition_log.begin_sidecar(offset, SNAPSHOT_KIND, data))
         replica.snapshot_offset = offset
         remove_old_snapshots(partition_log, replica.tiered_log)
+
+    async def _keep_delays(self, replica: Replica, ledger: DelayLedger) -> None:
+        partition_log = replica.log
+        offset = partition_log.log_end_offset
+        try:
+            if not ledger.is_amidst and offset not in partition_log.sidecars(DELAY_KIND):
+                data = b"".join(ledger.encode())
+                await self._worker.do(partition_log.begin_sidecar(offset, DELAY_KIND, data))
+                remove_old_checkpoints(partition_log)
+        except StorageError as error:
+            if replica.offline_reason is None:
+                log.error("what waits in %s is not kept: %s", replica.partition, error)
+                self._replicas.changed.again(Look.PRODUCERS, replica)
 
     async def keep_rolled(self) -> None:
         """Write the snapshots of producers that were begun as logs rolled."""

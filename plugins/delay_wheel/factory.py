@@ -1,10 +1,15 @@
-"""Pure core: makes a waiting index for a partition, or gives back one that was kept."""
+"""Pure core: makes a waiting index for a partition, or gives back one that was kept.
+
+The index is imported when one is made: most brokers have no delayed records.
+"""
 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
-from .waiting_index import WaitingIndex
+if TYPE_CHECKING:
+    from .waiting_index import WaitingIndex
 
 
 class WheelFactory:
@@ -12,6 +17,8 @@ class WheelFactory:
 
     def new(self) -> WaitingIndex:
         """See `DelayQueueFactory.new`."""
+        from .waiting_index import WaitingIndex
+
         return WaitingIndex()
 
     def restore(self, data: bytes) -> WaitingIndex:
@@ -20,6 +27,8 @@ class WheelFactory:
         Raises:
             ValueError: It is damaged, or of another version.
         """
+        from .waiting_index import WaitingIndex
+
         try:
             return WaitingIndex.decode(data)
         except struct.error as error:

@@ -215,6 +215,8 @@ OF_THE_CLUSTER: Final = {"min.insync.replicas"}
 ELSEWHERE: Final = {
     "compression.lz4.level": "as that of gzip; of the broker above",
     "compression.zstd.level": "as that of gzip; of the broker above",
+    "odradek.delay.enable": "has batches split (test_delayed_topics.py)",
+    "odradek.delay.max.ms": "as the one above",
     "internal.segment.bytes": "in place of segment.bytes (test_cleanup.py)",
     "remote.log.delete.on.disable": "read when remote.storage.enable is altered (test_tiered_topics.py)",
     "remote.storage.enable": "has logs wrapped and unwrapped (test_tiered_topics.py)",

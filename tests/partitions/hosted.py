@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from odradek.kernel.config.delay_checks import DelaySettings
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.contracts.storage_context import StorageContext
@@ -15,6 +16,7 @@ from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.partitions.append_check import NOT_NEEDED
+from odradek.kernel.partitions.delays import Delays
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.partitions.replica import Replica, TopicSettings
@@ -43,11 +45,13 @@ class Hosted:
         on_progress: Callable[[Collection[Replica]], None] = lambda replicas: None,
         files: Files | None = None,
         tier: Tier | None = None,
+        delays: Delays | None = None,
     ) -> None:
         self.files = files or OsFiles()
         self.on_progress = on_progress
         self.on_flush_wanted: Callable[[], None] = nothing
         self.tier = tier
+        self.delays = delays
         self.clock = ManualClock()
         self.dirs = [str(directory / name) for name in ("one", "two")]
         self.begin()
@@ -64,6 +68,7 @@ class Hosted:
             on_progress=self.on_progress,
             on_flush_wanted=lambda: self.on_flush_wanted(),
             tier=self.tier,
+            delays=self.delays,
         )
         self.replicas, self.lifecycle, self.writes = self.local
         self.lifecycle.start()
@@ -98,6 +103,7 @@ class Hosted:
         epoch: int = 0,
         log_config: LogConfig = PLAIN,
         tier: TierSettings | None = None,
+        delay: DelaySettings | None = None,
     ) -> None:
         state = PartitionState(
             leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=tuple({1, leader}), isr=tuple({1, leader})
@@ -105,12 +111,14 @@ class Hosted:
         self.lifecycle.open_topic(
             topic,
             uuid.uuid5(uuid.NAMESPACE_DNS, topic),
-            self.plan(log_config, tier),
+            self.plan(log_config, tier, delay),
             dict.fromkeys(range(partitions), state),
         )
 
     @staticmethod
-    def plan(log_config: LogConfig = PLAIN, tier: TierSettings | None = None) -> TopicPlan:
+    def plan(
+        log_config: LogConfig = PLAIN, tier: TierSettings | None = None, delay: DelaySettings | None = None
+    ) -> TopicPlan:
         return TopicPlan(
             storage="segment",
             election="isr",
@@ -119,6 +127,7 @@ class Hosted:
             settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=1),
             values={},
             tier=tier,
+            delay=delay,
         )
 
     def produce(

@@ -14,6 +14,7 @@ from odradek.kernel.contracts.tiering import Tier
 from odradek.kernel.machine.clock import Clock
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.threads import Workers
+from odradek.kernel.partitions.delays import Delays
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
 from odradek.kernel.partitions.replica_opener import ReplicaOpener
@@ -63,6 +64,7 @@ def make_replicas(
     broker_id: int = 1,
     broker: Callable[[int], KnownBroker | None] = KNOWN_BROKERS.get,
     ask_isr: Callable[[Replica, IsrChange], None] = nothing,
+    delays: Delays | None = None,
 ) -> LocalReplicas:
     """Make them; `lifecycle.start` and `lifecycle.open_topic` are to follow."""
     replicas = Replicas(engines, on_progress=on_progress)
@@ -80,6 +82,7 @@ def make_replicas(
         broker=broker,
         workers=Workers(SystemThreads(), 1),
         ask_isr=ask_isr,
+        delays=delays or Delays({}, clock.now_ms),
     )
     return LocalReplicas(
         replicas,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..keys import Part, Scope, build
 from ..values import AtLeast, Between, NotEmpty, OneOf
-from .vocabulary import HIGH, INT, LONG, LOW, MEDIUM, NOT_NEGATIVE, READ_ONLY, STRING
+from .vocabulary import BOOLEAN, CLUSTER_WIDE, HIGH, INT, LONG, LOW, MEDIUM, NOT_NEGATIVE, READ_ONLY, STRING
 
 if TYPE_CHECKING:
     from ..keys import ConfigKey, Row
@@ -33,6 +33,9 @@ _BROKER_ROWS: Final[tuple[Row, ...]] = (
 _TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.storage", STRING, "segment", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
     ("odradek.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
+    ("odradek.delay.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.delay.max.ms", LONG, 315_576_000_000, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.delay.queue", STRING, "wheel", NotEmpty(), LOW, READ_ONLY, Part.TOPICS),
 )
 # fmt: on
 
@@ -83,6 +86,17 @@ odradek.storage
 odradek.election
     The election plugin that decides who leads this topic's partitions and when a record is committed; it cannot change
     once the topic exists.
+
+odradek.delay.enable
+    Whether records with the header `odradek.deliver.after` or `odradek.deliver.at` are seen only when they are due.
+    It cannot be taken back, but set to `false`: then no new ones wait. Not yet with `compact`, `ttl` or a tier.
+
+odradek.delay.max.ms
+    How long a record may wait; one that asks for more is refused.
+
+odradek.delay.queue
+    The plugin that knows which delayed record is due next; `odradek plugins list` shows the names. Another one counts
+    from the next start on.
 """
 
 
@@ -90,5 +104,9 @@ def _same_name(name: str) -> tuple[str, ...]:
     return (name,)
 
 
+def _of_broker(name: str) -> tuple[str, ...]:
+    return () if name.startswith("odradek.delay.") else (name,)
+
+
 BROKER_KEYS: Final[tuple[ConfigKey, ...]] = build(_BROKER_ROWS, _BROKER_DOCS, scope=Scope.BROKER, synonyms=_same_name)
-TOPIC_KEYS: Final[tuple[ConfigKey, ...]] = build(_TOPIC_ROWS, _TOPIC_DOCS, scope=Scope.TOPIC, synonyms=_same_name)
+TOPIC_KEYS: Final[tuple[ConfigKey, ...]] = build(_TOPIC_ROWS, _TOPIC_DOCS, scope=Scope.TOPIC, synonyms=_of_broker)

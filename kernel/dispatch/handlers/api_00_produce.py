@@ -411,7 +411,7 @@ class ProduceHandler:
             return
         replica, header = batch.replica, batch.header
         check_size(header, replica.settings.rules)
-        original = append_as_leader(replica, batch.data, header, acks, verified=batch.verified)
+        original = batch.append(replica, batch.data, header, acks, verified=batch.verified)
         self._writes.stage(replica)
         answer.log_start_offset = replica.log.log_start_offset
         if original is None:

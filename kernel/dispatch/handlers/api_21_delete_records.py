@@ -197,3 +197,5 @@ def _advance_log_start(replica: Replica, offset: int) -> None:
     """Hide the records below `offset`; the segments that hold nothing else go in the background, as in Kafka."""
     replica.log.advance_log_start(offset)
     replica.producers.transactions.advance_log_start(offset)
+    if replica.delays is not None:
+        replica.delays.start_advanced(offset)

@@ -10,7 +10,7 @@ import pytest
 from examples.masking_stage import FIELD, make_stage
 
 from odradek.client import BlockingConsumer, BlockingProducer
-from odradek.kernel.api import AppendStageFactory, BatchBuilder, CompressionType, read_batch, read_header
+from odradek.kernel.api import AppendStageFactory, BatchBuilder, CompressionType, Diverted, read_batch, read_header
 from odradek.testing.contracts.append_stage import PARTITION, AppendStageContract
 from odradek.testing.running_broker import running_broker
 
@@ -37,7 +37,9 @@ class TestMasking(AppendStageContract):
 def accepted(batch: memoryview) -> bytes | memoryview | None:
     stage = make_stage(PARTITION, {FIELD: "card"})
     assert stage is not None
-    return stage.accept(batch)
+    found = stage.accept(batch)
+    assert not isinstance(found, Diverted)
+    return found
 
 
 @pytest.mark.parametrize("codec", CompressionType)

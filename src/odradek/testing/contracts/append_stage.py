@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from odradek.kernel.api import (
     BatchBuilder,
     CompressionType,
+    Diverted,
     KafkaError,
     TopicIdPartition,
     is_crc_valid,
@@ -83,10 +84,12 @@ class AppendStageContract:
                 continue
             if accepted is None or accepted is view:
                 continue
-            ((_position, header),) = iterate_batches(accepted)
+            parts = (accepted,) if not isinstance(accepted, Diverted) else (accepted.before, accepted.batch)
+            for part in parts:
+                ((_position, header),) = iterate_batches(part)
 
-            assert header.length_bytes == len(accepted)
-            assert is_crc_valid(accepted, 0, header)
+                assert header.length_bytes == len(part)
+                assert is_crc_valid(part, 0, header)
 
     def test_the_producers_bytes_are_never_changed_in_place(self) -> None:
         stage = self._stage()

@@ -1,0 +1,208 @@
+"""Pure core: what waits in one partition, as its log says: told of batches, it tells the queue of records.
+
+    companion -> held until the batch behind it shows whether it counts
+              -> of a transaction: held by its producer until the transaction's end, dropped where that is an abort
+              -> the queue, which knows what is due next
+    delivery  -> the queue: nothing up to there waits any more
+
+On every replica, and whenever a log is read again, it hears the same, so a new leader goes on with its own. A leader
+tells it only of what concerns delays: no ordinary batch is looked at.
+
+`encode` writes all of it, to be kept beside the log with the offset up to which that was read.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ..contracts.delay_queue import WaitingRecord
+from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
+from ..types import NO_PRODUCER_ID
+from .companion import WaitingEntry, read_companion
+from .headers import ID_DIGEST_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ..contracts.delay_queue import DelayQueue, DelayQueueFactory
+    from ..records.batch import BatchHeader
+    from ..types import Buffer
+    from .companion import Companion
+
+_HELD_SHIFT: Final = 12
+"""What must stay of a log is known in stretches of so many offsets (a power of two)."""
+_MAGIC: Final = b"odrl"
+_VERSION: Final = 0
+_HEAD: Final = struct.Struct(">4sbqii")
+_HELD: Final = struct.Struct(">qq")
+_OPEN: Final = struct.Struct(">qqqqi16s")
+_CRC: Final = struct.Struct(">I")
+_NO_DIGEST: Final = bytes(ID_DIGEST_BYTES)
+
+
+class OpenEntry(NamedTuple):
+    """What waits, or is withdrawn, once its transaction is committed; `companion` is the offset of what holds it."""
+
+    companion: int
+    entry: WaitingEntry
+
+
+class DelayLedger:
+    """What waits in one partition. Owned by its replica, on the reactor's task.
+
+    Attributes:
+        queue: In what order.
+        on_due: Called with the earliest due time of what has begun to wait.
+    """
+
+    def __init__(self, factory: DelayQueueFactory, *, on_due: Callable[[int], None]) -> None:
+        """Begin with an empty log."""
+        self._factory = factory
+        self.on_due = on_due
+        self.clear()
+
+    def __repr__(self) -> str:
+        return f"<DelayLedger: {self.queue.waiting_count} wait, {len(self._open)} transactions are open>"
+
+    def clear(self) -> None:
+        """Begin anew: the log is read again from its begin, or from what `restore` is given."""
+        self.queue: DelayQueue = self._factory.new()
+        self._begun: tuple[int, Companion] | None = None
+        self._open: dict[int, list[OpenEntry]] = {}
+        self._held: dict[int, int] = {}
+        self._through_ms = -1
+
+    @property
+    def is_amidst(self) -> bool:
+        """Whether the last batch was a companion whose batch is to come: nothing can be kept here."""
+        return self._begun is not None
+
+    # ----------------------------------------------------------------------------------------------- what the log says
+
+    def saw(self, batch: Buffer, header: BatchHeader) -> None:
+        """Take note of a batch of the log, placed; of each in its order, but that a leader leaves out ordinary ones.
+
+        Raises:
+            CorruptRecordsError: A companion is damaged.
+        """
+        begun, self._begun = self._begun, None
+        if begun is not None and begun[1].counts_with(header, begun[0]):
+            self._take(*begun)
+        if not header.is_control or not header.records_count:
+            return
+        if header.has_producer_id:
+            marker = read_control_record(batch, header)
+            if isinstance(marker, EndTransactionMarker):
+                self._end(header.producer_id, is_commit=marker.type is ControlRecordType.COMMIT)
+            return
+        companion = read_companion(batch, header)
+        if companion is None:
+            return
+        if companion.crc is None:
+            self._take(header.base_offset, companion)
+        else:
+            self._begun = header.base_offset, companion
+
+    def start_advanced(self, offset: int) -> None:
+        """Take note that the log starts at an offset: what is held below it does not wait any more."""
+        self.queue.start_advanced(offset)
+        first = offset >> _HELD_SHIFT
+        self._held = {stretch: due_ms for stretch, due_ms in self._held.items() if stretch >= first}
+        for producer_id, entries in list(self._open.items()):
+            stay = [each for each in entries if each.companion >= offset]
+            if stay:
+                self._open[producer_id] = stay
+            else:
+                del self._open[producer_id]
+
+    def needed_from(self) -> int | None:
+        """Return an offset at or below the first companion of which something waits; None where nothing does."""
+        if not self.queue.waiting_count:
+            self._held.clear()
+        else:
+            self._held = {stretch: due_ms for stretch, due_ms in self._held.items() if due_ms >= self._through_ms}
+        starts = [stretch << _HELD_SHIFT for stretch in self._held]
+        return min([*starts, *(entries[0].companion for entries in self._open.values())], default=None)
+
+    def _take(self, offset: int, companion: Companion) -> None:
+        """Take a companion that counts."""
+        if companion.is_delivery:
+            (last,) = companion.entries
+            self._delivered(last)
+        elif companion.producer_id == NO_PRODUCER_ID:
+            self._admit([OpenEntry(offset, entry) for entry in companion.entries])
+        else:
+            entries = self._open.setdefault(companion.producer_id, [])
+            for entry in companion.entries:
+                entries.append(OpenEntry(offset, entry))
+                if not entry.is_canceller:
+                    self.queue.note_due(entry.due_ms)
+
+    def _end(self, producer_id: int, *, is_commit: bool) -> None:
+        entries = self._open.pop(producer_id, None)
+        if entries and is_commit:
+            self._admit(entries)
+
+    def _admit(self, entries: Sequence[OpenEntry]) -> None:
+        earliest_ms: int | None = None
+        for offset, entry in entries:
+            if entry.is_canceller:
+                assert entry.id_digest is not None, "a canceller has a name"
+                self.queue.cancelled(entry.id_digest, entry.origin)
+                continue
+            due_ms = entry.due_ms
+            self.queue.waits(WaitingRecord(due_ms, entry.origin, offset))
+            earliest_ms = due_ms if earliest_ms is None else min(earliest_ms, due_ms)
+            stretch = offset >> _HELD_SHIFT
+            self._held[stretch] = max(self._held.get(stretch, -1), due_ms, self._through_ms)
+        if earliest_ms is not None:
+            self.on_due(earliest_ms)
+
+    def _delivered(self, last: WaitingEntry) -> None:
+        self.queue.delivered(last.due_ms, last.origin)
+        self._through_ms = max(self._through_ms, last.due_ms)
+        pending = min((entries[0].entry.origin for entries in self._open.values()), default=None)
+        self.queue.forget_cancels(last.due_ms, pending)
+
+    # ---------------------------------------------------------------------------------------------------- checkpoints
+
+    def encode(self) -> Iterator[bytes]:
+        """Write all of it, in pieces; nothing may be changed meanwhile."""
+        assert not self.is_amidst, "a companion is kept with its batch"
+        opened = [(producer_id, each) for producer_id, entries in self._open.items() for each in entries]
+        head = _HEAD.pack(_MAGIC, _VERSION, self._through_ms, len(self._held), len(opened))
+        head += b"".join(_HELD.pack(*held) for held in self._held.items())
+        head += b"".join(
+            _OPEN.pack(producer_id, each.companion, *each.entry[:3], each.entry.id_digest or _NO_DIGEST)
+            for producer_id, each in opened
+        )
+        yield head + _CRC.pack(zlib.crc32(head))
+        yield from self.queue.encode()
+
+    def restore(self, data: bytes) -> None:
+        """Take what was kept in the place of what is known.
+
+        Raises:
+            ValueError: It is damaged, or of another version; nothing was changed.
+        """
+        try:
+            magic, version, through_ms, held_count, open_count = _HEAD.unpack_from(data)
+            opened_start = _HEAD.size + held_count * _HELD.size
+            end = opened_start + open_count * _OPEN.size
+            (crc,) = _CRC.unpack_from(data, end)
+        except struct.error as error:
+            raise ValueError(f"the checkpoint of a delay ledger breaks off: {error}") from error
+        if (magic, version) != (_MAGIC, _VERSION) or crc != zlib.crc32(data[:end]):
+            raise ValueError("this is no checkpoint of a delay ledger, or of another version, or damaged")
+        queue = self._factory.restore(data[end + _CRC.size :])
+        self.clear()
+        self.queue = queue
+        self._through_ms = through_ms
+        self._held = dict(_HELD.iter_unpack(data[_HEAD.size : opened_start]))
+        for producer_id, offset, due_ms, origin, epoch, digest in _OPEN.iter_unpack(data[opened_start:end]):
+            entry = WaitingEntry(due_ms, origin, epoch, None if digest == _NO_DIGEST else digest)
+            self._open.setdefault(producer_id, []).append(OpenEntry(offset, entry))

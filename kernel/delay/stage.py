@@ -1,0 +1,48 @@
+"""Shell: the append stage of topics whose records may wait: has each batch split, and nothing done where none waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..contracts.append_stage import Diverted
+from ..errors import ErrorCode
+from ..records.batch import CorruptRecordsError, read_header
+from ..records.control import ControlRecordType, EndTransactionMarker, build_control_batch
+from ..records.produced import InvalidBatchError
+from .splitting import split_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BARE_MARKER = EndTransactionMarker(ControlRecordType.COMMIT, 0)
+
+
+class DelayStage:
+    """An `AppendStage`. It keeps nothing: what waits is what the log says."""
+
+    def __init__(self, now_ms: Callable[[], int], delay_ms_max: int) -> None:
+        """Make it.
+
+        Args:
+            now_ms: The wall clock.
+            delay_ms_max: The topic's `odradek.delay.max.ms`.
+        """
+        self._now_ms = now_ms
+        self._delay_ms_max = delay_ms_max
+
+    def accept(self, batch: memoryview) -> memoryview | Diverted:
+        """Take out what is to be seen later.
+
+        Raises:
+            InvalidBatchError: A record asks for what cannot be done.
+        """
+        try:
+            split = split_batch(batch, read_header(batch), self._now_ms(), self._delay_ms_max)
+        except CorruptRecordsError as error:
+            raise InvalidBatchError(ErrorCode.INVALID_RECORD, str(error)) from error
+        if split is None:
+            return batch
+        behind = None
+        if not split.header.records_count:  # kafkajs does not move past an end that is an empty data batch
+            behind = build_control_batch([_BARE_MARKER], timestamp=max(split.header.max_timestamp, 0))
+        return Diverted(split.sealed(), split.rest, behind)

@@ -1,0 +1,91 @@
+"""Shell: brings what waits in a partition back from its log: the newest checkpoint, then the batches after it.
+
+Checkpoints are sidecars of the log (`delay`), each at the offset up to which the log was read. One that a crash could
+have outrun is not trusted, as with producer snapshots; a truncation drops those above the cut.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ..records.batch import read_header
+from .recovery import BYTES_PER_STEP
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ..contracts.storage import PartitionLog
+    from ..delay.ledger import DelayLedger
+
+DELAY_KIND: Final = "delay"
+CHECKPOINTS_KEPT: Final = 2
+
+log = logging.getLogger(__name__)
+
+
+def recover_delays_in_steps(partition_log: PartitionLog, ledger: DelayLedger) -> Generator[None, None, None]:
+    """Fill a ledger with what an opened log says."""
+    trusted_end = partition_log.log_end_offset if partition_log.was_clean else partition_log.recovery_point
+    for offset in partition_log.sidecars(DELAY_KIND):
+        if offset > trusted_end:
+            partition_log.delete_sidecar(offset, DELAY_KIND)
+    yield from read_delays_in_steps(partition_log, ledger)
+
+
+def read_delays_in_steps(partition_log: PartitionLog, ledger: DelayLedger) -> Generator[None, None, int]:
+    """Fill a ledger anew from the newest sound checkpoint on; return up to where the log was read."""
+    ledger.clear()
+    start_offset = _restore_newest(partition_log, ledger)
+    end_offset = yield from replay_delays_in_steps(partition_log, ledger, start_offset)
+    ledger.start_advanced(partition_log.log_start_offset)
+    return end_offset
+
+
+def replay_delays_in_steps(
+    partition_log: PartitionLog, ledger: DelayLedger, start_offset: int
+) -> Generator[None, None, int]:
+    """Take note of every batch that is written from `start_offset` on; return where the last one ended."""
+    if start_offset >= partition_log.log_end_offset:
+        return start_offset
+    for batch in partition_log.batches(start_offset):
+        for _ in range(1 + len(batch) // BYTES_PER_STEP):
+            yield
+        header = read_header(batch)
+        if header.base_offset >= start_offset:
+            ledger.saw(batch, header)
+            start_offset = header.next_offset
+    return start_offset
+
+
+def _restore_newest(partition_log: PartitionLog, ledger: DelayLedger) -> int:
+    for offset in reversed(partition_log.sidecars(DELAY_KIND)):
+        try:
+            ledger.restore(partition_log.read_sidecar(offset, DELAY_KIND))
+        except ValueError as error:
+            log.warning("%s: what waits is read from the log, not from %d: %s", partition_log.partition, offset, error)
+            partition_log.delete_sidecar(offset, DELAY_KIND)
+        else:
+            return offset
+    return 0
+
+
+def keep_delays(partition_log: PartitionLog, ledger: DelayLedger) -> None:
+    """Write a checkpoint at the log's end, unless there is one, and drop all but a few older ones; durable on return.
+
+    All that was appended is written by then.
+    """
+    offset = partition_log.log_end_offset
+    if not ledger.is_amidst and offset not in partition_log.sidecars(DELAY_KIND):
+        partition_log.write_sidecar(offset, DELAY_KIND, b"".join(ledger.encode()))
+        remove_old_checkpoints(partition_log)
+
+
+def remove_old_checkpoints(partition_log: PartitionLog) -> None:
+    """Remove the checkpoints that nobody needs: the newest few stay, and the newest that a crash cannot outrun."""
+    offsets = list(partition_log.sidecars(DELAY_KIND))
+    recovery_point = partition_log.recovery_point
+    kept = {*offsets[-CHECKPOINTS_KEPT:], *[offset for offset in offsets if offset <= recovery_point][-1:]}
+    for offset in offsets:
+        if offset not in kept:
+            partition_log.delete_sidecar(offset, DELAY_KIND)

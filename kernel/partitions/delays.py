@@ -1,0 +1,102 @@
+"""Shell: what replicas of topics with delayed records have beside the others: a ledger, and a stage of their own.
+
+| module | what |
+| --- | --- |
+| this one | makes the ledger of a replica that is opened, or whose topic gets `odradek.delay.enable` |
+| `delay_recovery` | fills it from the log, and keeps it beside that |
+| `leading`, `following` | tell it of what is appended |
+| `delay_delivery`, `delay_batches` | has what is due appended; makes the batches |
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ..classes import define
+from ..plugin_system.manager import choose_offer
+from .delay_recovery import read_delays_in_steps, recover_delays_in_steps, replay_delays_in_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from ..config.delay_checks import DelaySettings
+    from ..contracts.delay_queue import DelayQueueFactory
+    from ..contracts.storage import PartitionLog
+    from ..delay.ledger import DelayLedger
+    from ..delay.stage import DelayStage
+    from .replica import Replica
+
+QUEUE_KEY: Final = "odradek.delay.queue"
+
+
+def _nothing(_ledger: DelayLedger, _due_ms: int) -> None:
+    """Do nothing: nobody delivers."""
+
+
+@define(eq=False)
+class Delays:
+    """Makes ledgers. Owned by the replicas' opener.
+
+    Attributes:
+        queues: What plugins offer, by name.
+        now_ms: The wall clock.
+        on_due: Called with a ledger, and when something of it may be due, whenever something has begun to wait.
+        on_opened: Called with each replica that has a ledger.
+    """
+
+    queues: Mapping[str, DelayQueueFactory]
+    now_ms: Callable[[], int]
+    on_due: Callable[[DelayLedger, int], None] = _nothing
+    on_opened: Callable[[Replica], None] = attrs.field(default=lambda _replica: None)
+
+    def stage(self, settings: DelaySettings | None) -> tuple[DelayStage, ...]:
+        """Return what has the batches of a partition split; nothing where no new records come to wait."""
+        if settings is None or not settings.takes_new:
+            return ()
+        from ..delay.stage import DelayStage  # a broker without delayed records does not pay for it
+
+        return (DelayStage(self.now_ms, settings.delay_ms_max),)
+
+    def recover_in_steps(
+        self, log: PartitionLog, settings: DelaySettings | None
+    ) -> Generator[None, None, DelayLedger | None]:
+        """Return the ledger of a log that was opened, None where its topic has none.
+
+        Raises:
+            PluginError: No active plugin has the queue.
+        """
+        if settings is None:
+            return None
+        ledger = self._new(settings)
+        yield from recover_delays_in_steps(log, ledger)
+        return ledger
+
+    def begin_in_steps(self, replica: Replica, settings: DelaySettings) -> Generator[None, None, None]:
+        """Give a replica that serves a ledger, filled from its log while that may grow.
+
+        Raises:
+            PluginError: No active plugin has the queue.
+            StorageError: The log cannot be read.
+        """
+        ledger = self._new(settings)
+        log = replica.log
+        end_offset = yield from read_delays_in_steps(log, ledger)
+        while replica.log is log and replica.offline_reason is None:
+            known_offset = end_offset
+            end_offset = yield from replay_delays_in_steps(log, ledger, known_offset)
+            if end_offset == known_offset and not replica.is_dirty:  # nothing is staged that could not be read
+                replica.delays = ledger
+                self.on_opened(replica)
+                return
+            yield
+
+    def _new(self, settings: DelaySettings) -> DelayLedger:
+        from ..delay.ledger import DelayLedger  # as above
+
+        factory = choose_offer(self.queues, settings.queue, "delay queue", QUEUE_KEY)
+        ledger = DelayLedger(factory, on_due=lambda _due_ms: None)
+        ledger.on_due = partial(self.on_due, ledger)
+        return ledger

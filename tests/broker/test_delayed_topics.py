@@ -1,0 +1,80 @@
+"""Topics with delayed records from outside: by any client, over altered keys, restarts and hours that pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odradek.kernel.delay.headers import DELIVER_AFTER
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.wire.messages.api_00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from odradek.testing.running_broker import running_broker
+
+from .broker_process import Client, batch_of
+from .test_alterable_settings import alter
+from .test_live_config import TOPIC
+from .test_process import fetch, produce
+from .test_request_limits import create_topic
+
+HOUR_MS = 3_600_000
+DELAYED = {"odradek.delay.enable": "true"}
+
+
+def delayed(value: bytes, after: bytes) -> bytes:
+    builder = BatchBuilder()
+    builder.append(None, b"at once", timestamp=1_700_000_000_000)
+    builder.append(None, value, timestamp=1_700_000_000_000, headers=[(DELIVER_AFTER, after)])
+    return bytes(builder.build())
+
+
+def test_a_record_is_seen_after_its_hour_and_a_restart() -> None:
+    with running_broker({"log.retention.ms": -1}, virtual_time=True) as broker:
+        with Client(broker.bootstrap) as client:
+            assert create_topic(client, "t", configs=DELAYED) == (ErrorCode.NONE, None)
+            assert produce(client, "t", delayed(b"later", b"%d" % HOUR_MS)) == (ErrorCode.NONE, 1)
+            broker.advance("59m")
+            assert b"later" not in fetch(client, "t")[0]
+        broker.stop()
+        broker.start()
+        with Client(broker.bootstrap) as client:
+            broker.advance("61m")
+            assert fetch(client, "t")[0][-1] == b"later"
+
+
+def test_a_record_that_asks_for_what_cannot_be_is_named(tmp_path: Path) -> None:
+    with running_broker({}, data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create_topic(client, "t", configs={**DELAYED, "odradek.delay.max.ms": "1000"})
+        data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(records=delayed(b"late", b"1001"))])]
+        answer = client.ask(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data), 9)
+        assert isinstance(answer, ProduceResponse)
+        (part,) = answer.responses[0].partition_responses
+        (wrong,) = part.record_errors
+
+        assert (part.error_code, wrong.batch_index) == (ErrorCode.INVALID_RECORD, 1)
+        assert "longer than the topic's odradek.delay.max.ms of 1000" in (wrong.batch_index_error_message or "")
+        assert fetch(client, "t") == ([], 0)
+
+
+def test_the_key_is_altered_while_records_come() -> None:
+    with running_broker({"log.retention.ms": -1}, virtual_time=True) as broker, Client(broker.bootstrap) as client:
+        create_topic(client, "t")
+        assert produce(client, "t", delayed(b"header of its own", b"x")) == (ErrorCode.NONE, 0)
+        assert alter(broker.bootstrap, TOPIC, "t", DELAYED)[0] == ErrorCode.NONE
+        assert produce(client, "t", delayed(b"later", b"%d" % HOUR_MS)) == (ErrorCode.NONE, 3)
+        assert alter(broker.bootstrap, TOPIC, "t", {"odradek.delay.enable": "false"})[0] == ErrorCode.NONE
+        assert produce(client, "t", batch_of(b"end"))[0] == ErrorCode.NONE
+        assert alter(broker.bootstrap, TOPIC, "t", {"cleanup.policy": "compact"})[0] == ErrorCode.INVALID_CONFIG
+        broker.advance("2h")
+
+        values = fetch(client, "t")[0]
+
+    assert [value for value in values if value in (b"header of its own", b"end", b"later")] == [
+        b"header of its own",
+        b"end",
+        b"later",
+    ]

@@ -1,0 +1,50 @@
+"""The topic keys of delayed records: nothing may take from a log what still waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.delay_checks import DelaySettings
+from odradek.kernel.config.registry import Registry
+from odradek.kernel.config.topic import TopicConfig, check_topic
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.plugins.cleanup import odradek_cleanup_policies
+
+ON = {"odradek.delay.enable": "true"}
+
+
+def broker() -> BrokerConfig:
+    registry = Registry.of().with_cleanup_policies(odradek_cleanup_policies())
+    return BrokerConfig(registry.with_choices("odradek.delay.queue", ["wheel"]))
+
+
+def test_a_topic_has_delays_from_when_the_key_is_first_set() -> None:
+    asked = TopicConfig.resolve(broker(), {**ON, "odradek.delay.max.ms": "60"})
+    ended = TopicConfig.resolve(broker(), {"odradek.delay.enable": "false"})
+
+    assert TopicConfig.resolve(broker()).delay_settings() is None
+    assert asked.delay_settings() == DelaySettings(takes_new=True, delay_ms_max=60, queue="wheel")
+    assert ended.delay_settings() == DelaySettings(takes_new=False, delay_ms_max=315_576_000_000, queue="wheel")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "now", "told"),
+    [
+        ({"cleanup.policy": "compact", **ON}, {}, "cleanup.policy=compact"),
+        ({"cleanup.policy": "delete,ttl", **ON}, {}, "cleanup.policy=ttl"),
+        ({"cleanup.policy": "compact", "odradek.delay.enable": "false"}, ON, "cleanup.policy=compact"),
+        ({"odradek.delay.queue": "pile", **ON}, {}, "pile"),
+        ({}, ON, "cannot be taken back"),
+    ],
+)
+def test_what_could_lose_a_waiting_record_is_refused(overrides: dict[str, str], now: dict[str, str], told: str) -> None:
+    with pytest.raises(KafkaError, match=told) as refused:
+        check_topic(broker(), overrides, now)
+
+    assert refused.value.code is ErrorCode.INVALID_CONFIG
+
+
+@pytest.mark.parametrize(("overrides", "now"), [(ON, {}), ({"odradek.delay.enable": "false"}, ON), ({}, {})])
+def test_what_is_safe_is_taken(overrides: dict[str, str], now: dict[str, str]) -> None:
+    check_topic(broker(), overrides, now)

@@ -1,0 +1,118 @@
+"""Delayed records against a dictionary: whatever happens, each is seen once, when it is due, in order."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.delay.headers import DELAYED_FROM
+from odradek.kernel.records.record import Record
+
+from .delayed_partition import DelayedPartition, Sent
+
+STEPS = 40
+AFTER_MS_MAX = 300
+
+
+def order_of(record: Record) -> tuple[int, int]:
+    _, _, origin = (dict(record.headers)[DELAYED_FROM] or b"").partition(b":")
+    return record.timestamp, int(origin)
+
+
+class Story:
+    """A partition, and what is to be seen of it; each delayed record is named like its value."""
+
+    def __init__(self, directory: Path, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.partition = DelayedPartition(directory, log_config=LogConfig(segment_bytes=2_000))
+        self.due: dict[bytes, int] = {}
+        self.delivered: list[Record] = []
+        self.known: list[bytes] = []
+        self.open: list[tuple[Sent, int]] | None = None
+        self.sequence = 0
+
+    def record(self) -> Sent:
+        if self.known and self.random.random() < 0.2:
+            return Sent(b"", cancels=self.random.choice(self.known))
+        value = b"%d" % len(self.known)
+        self.known.append(value)
+        after_ms = self.random.choice([0, 1, self.random.randint(1, AFTER_MS_MAX)])
+        return Sent(value, after_ms, value if after_ms else b"")
+
+    def take(self, sent: Sent, produced_ms: int) -> None:
+        if (
+            sent.cancels
+            and sent.cancels in self.due
+            and sent.cancels not in [record.value for record in self.delivered]
+        ):
+            del self.due[sent.cancels]
+        elif sent.after_ms:
+            self.due[sent.value] = produced_ms + sent.after_ms
+
+    def produce(self) -> None:
+        is_transactional = self.open is not None
+        records, now_ms = [self.record() for _ in range(self.random.randint(1, 4))], self.partition.now_ms
+        is_idempotent = is_transactional or self.random.random() < 0.5
+        sequence = self.sequence if is_idempotent else -1
+        self.partition.produce(records, sequence, is_transactional=is_transactional)
+        if is_idempotent:
+            self.sequence += len(records)
+            if self.random.random() < 0.3:
+                assert self.partition.produce(records, sequence, is_transactional=is_transactional) is None
+        for sent in records:
+            if self.open is None:
+                self.take(sent, now_ms)
+            else:
+                self.open.append((sent, now_ms))
+
+    def begin_transaction(self) -> None:
+        if self.open is None:
+            self.open = []
+            self.produce()
+
+    def end_transaction(self) -> None:
+        if self.open is None:
+            return
+        is_commit = self.random.random() < 0.7
+        self.partition.end_transaction(is_commit=is_commit)
+        ended, self.open = self.open, None
+        for sent, produced_ms in ended if is_commit else ():
+            self.take(sent, produced_ms)
+
+    def pass_time(self) -> None:
+        self.wait(self.random.choice([0, 1, 50, AFTER_MS_MAX]))
+
+    def wait(self, duration_ms: int) -> None:
+        """Let time pass; what comes is all that is due, once, in order."""
+        self.partition.pass_time(duration_ms)
+        known = len(self.delivered)
+        self.delivered = self.partition.delivered()
+        fresh = self.delivered[known:]
+        missing = {value for value, due_ms in self.due.items() if due_ms <= self.partition.now_ms}
+
+        assert fresh == sorted(fresh, key=order_of)
+        assert {record.value for record in self.delivered} == missing
+        assert len(self.delivered) == len(missing)
+        assert [record.timestamp for record in fresh] == [self.due[record.value or b""] for record in fresh]
+
+    def step(self) -> None:
+        often = [self.produce, self.produce, self.produce, self.pass_time, self.pass_time]
+        self.random.choice(
+            [*often, self.begin_transaction, self.end_transaction, self.partition.kill, self.partition.restart]
+        )()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_record_is_seen_once_and_in_order(tmp_path: Path, seed: int) -> None:
+    story = Story(tmp_path, seed)
+    for _ in range(STEPS):
+        story.step()
+    story.end_transaction()
+    story.partition.kill()
+    story.wait(10 * AFTER_MS_MAX)
+
+    assert story.delivered
+    story.partition.close()
