@@ -109,6 +109,11 @@ class ClassicGroup:
             return self.uses_consumer_protocol
         return topic in self._subscribed_topics
 
+    def owes_partitions(self, member: ClassicMember) -> bool:
+        """Return whether a member was told to give up partitions in this generation, and has not said that it has."""
+        protocol = self.protocol_name
+        return self.uses_consumer_protocol and protocol is not None and member.owes_partitions(protocol)
+
     def validate_offset_commit(
         self, *, member_id: str, instance_id: str | None, generation: int, is_transactional: bool, api_version: int
     ) -> None:

@@ -111,9 +111,15 @@ class Joining:
         return PARKED
 
     def _replace_static(self, old_member_id: str, new_member_id: str) -> object:
-        """Give a static member that comes back its place; who still waits under its old id is fenced."""
+        """Give a static member that comes back its place; who still waits under its old id is fenced.
+
+        One that died before it gave up what it was told to would never say that it has: there is nothing left to give
+        up. Kafka has nobody read those partitions until the group rebalances for another reason; here it goes on with
+        the rebalance that the member was in the middle of.
+        """
         group, rebalances = self.group, self.rebalances
         old = group.members[old_member_id]
+        is_midway = group.state is STABLE and group.owes_partitions(old)
         old_leader_id = group.leader_id
         rebalances.answer_join(group, old, join_refused(ErrorCode.FENCED_INSTANCE_ID, old_member_id), self.effects)
         rebalances.answer_sync(old, sync_fenced(), self.effects)
@@ -121,7 +127,7 @@ class Joining:
         member = group.replace_static(old_member_id, new_member_id)
         rebalances.saw(group, member)
         self._update(member)
-        if group.state is STABLE and group.select_protocol() == group.protocol_name:
+        if group.state is STABLE and not is_midway and group.select_protocol() == group.protocol_name:
             return self._keep_generation(member, old_leader_id)
         rebalances.park_join(group, member, self.waiter, self.effects)
         # In COMPLETING the leader may have been told the old id already, so that its assignment would miss the new one.

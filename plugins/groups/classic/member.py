@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import attrs
 
 from odradek.kernel.api import DecodeError, decode
-from odradek.kernel.wire.messages.data_consumer_protocol import ConsumerProtocolSubscription
+from odradek.kernel.wire.messages.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    decode_assignment,
+    decode_subscription,
+    partitions_by_topic,
+)
 
 if TYPE_CHECKING:
     from odradek.kernel.api import Waiter
@@ -105,6 +110,21 @@ class ClassicMember:
         if protocol not in self._topics:
             self._topics[protocol] = _topics_of(self.metadata(protocol))
         return self._topics[protocol]
+
+    def owes_partitions(self, protocol: str) -> bool:
+        """Return whether it was told to give up partitions that it owned when it joined, and has not joined since.
+
+        Whoever gives up partitions one by one joins again when it has (KIP-429): only then does somebody else get them.
+
+        Raises:
+            KeyError: It does not know the protocol.
+        """
+        try:
+            owned = partitions_by_topic(decode_subscription(self.metadata(protocol)))
+            given = partitions_by_topic(decode_assignment(self.assignment))
+        except DecodeError:
+            return False  # it speaks otherwise, or was left out: how it gives up what, nobody knows here
+        return any(not set(partitions) <= set(given.get(topic, ())) for topic, partitions in owned.items())
 
     def vote(self, candidates: Collection[str]) -> str:
         """Return the protocol that it likes best of those that every member knows; there is one."""

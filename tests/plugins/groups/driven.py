@@ -18,6 +18,7 @@ from odradek.kernel.wire.messages.api_11_join_group import (
 from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatRequest
 from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupRequest, MemberIdentity
 from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from odradek.kernel.wire.messages.consumer_protocol import encode_subscription, new_subscription
 from odradek.kernel.wire.messages.data_consumer_protocol import ConsumerProtocolSubscription
 from odradek.plugins.groups.coordinator import GroupCoordinator
 from odradek.plugins.groups.group import Caller
@@ -36,8 +37,10 @@ GROUP = "g"
 CLIENT = "client"
 
 
-def subscription(topics: Sequence[str]) -> bytes:
-    """Return what a consumer says that it reads."""
+def subscription(topics: Sequence[str], owned: Mapping[str, Sequence[int]] | None = None) -> bytes:
+    """Return what a consumer says that it reads, and owns where it gives up partitions one by one."""
+    if owned is not None:
+        return encode_subscription(new_subscription(topics, owned=owned))
     return b"\0\0" + bytes(encode_bytes(ConsumerProtocolSubscription(topics=list(topics)), 0))
 
 
@@ -78,6 +81,7 @@ class DrivenGroups:
         rebalance_ms: int = 60_000,
         protocol_type: str = "consumer",
         protocols: Mapping[str, Sequence[str]] | None = None,
+        owned: Mapping[str, Sequence[int]] | None = None,
         group: str = GROUP,
     ) -> RecordingWaiter:
         request = JoinGroupRequest(
@@ -88,7 +92,7 @@ class DrivenGroups:
             group_instance_id=instance_id,
             protocol_type=protocol_type,
             protocols=[
-                JoinGroupRequestProtocol(name=protocol, metadata=subscription(topics))
+                JoinGroupRequestProtocol(name=protocol, metadata=subscription(topics, owned))
                 for protocol, topics in ({"range": ["t"]} if protocols is None else protocols).items()
             ],
         )

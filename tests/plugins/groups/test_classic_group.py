@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from odradek.kernel.api import ErrorCode, ProducerIdentity
+from odradek.kernel.wire.messages.consumer_protocol import encode_assignment, new_assignment
 from odradek.plugins.groups.classic import rebalance
 from odradek.plugins.groups.classic.states import COMPLETING, PREPARING, STABLE
 
@@ -183,6 +184,63 @@ def test_a_static_member_that_is_replaced_before_its_session_began_anew_costs_no
 
     assert [code_of(waiter) for waiter in syncs] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
     assert driven.member_ids["c"] not in group_of(driven).unseen
+
+
+COOPERATIVE: Final = {"cooperative-sticky": ["t"]}
+
+
+def share(*partitions: int) -> bytes:
+    return encode_assignment(new_assignment({"t": partitions}))
+
+
+@pytest.mark.parametrize("leads", [True, False])
+@pytest.mark.parametrize("is_reloaded", [True, False])
+def test_a_static_member_that_dies_before_it_has_given_up_a_partition_has_the_group_go_on_with_the_rebalance(
+    leads: bool, is_reloaded: bool
+) -> None:
+    """Given to nobody in this generation, the partition would be read by nobody until the next rebalance."""
+    driven = DrivenGroups(AT_ONCE)
+
+    def join(name: str, *owned: int) -> RecordingWaiter:
+        is_back = name not in driven.member_ids
+        member_id = "" if is_back else None
+        return driven.join(
+            name, instance_id=name, member_id=member_id, version=9, protocols=COOPERATIVE, owned={"t": owned}
+        )
+
+    first, second = ("giver", "taker") if leads else ("taker", "giver")
+    waiters = {first: join(first, *(range(4) if first == "giver" else ()))}
+    driven.harness.advance(0)
+    driven.learn(first, waiters[first].response)
+    waiters[second] = join(second, *(range(4) if second == "giver" else ()))
+    waiters[first] = join(first, *(range(4) if first == "giver" else ()))
+    driven.harness.advance(0)
+    for name, waiter in waiters.items():
+        driven.learn(name, waiter.response)
+    generation = group_of(driven).generation_id
+    driven.sync(first, generation, {"giver": share(0, 1), "taker": share()}, instance_id=first)
+    driven.sync(second, generation, instance_id=second)
+    assert group_of(driven).state is STABLE
+    if is_reloaded:
+        driven.harness.reload()
+    del driven.member_ids["giver"]
+    back = join("giver")
+
+    assert group_of(driven).state is PREPARING
+    assert driven.heartbeat("taker", generation, instance_id="taker") is ErrorCode.REBALANCE_IN_PROGRESS
+    again = join("taker")
+    assert {back.response.generation_id, again.response.generation_id} == {generation + 1}
+
+
+def test_a_static_member_that_has_nothing_to_give_up_comes_back_without_a_rebalance() -> None:
+    driven = DrivenGroups(AT_ONCE)
+    waiter = driven.join("a", instance_id="a", version=9, protocols=COOPERATIVE, owned={"t": (0, 1)})
+    driven.harness.advance(0)
+    driven.learn("a", waiter.response)
+    driven.sync("a", 1, {"a": share(0, 1, 2, 3)}, instance_id="a")
+    back = driven.join("a", member_id="", instance_id="a", version=9, protocols=COOPERATIVE, owned={})
+
+    assert (group_of(driven).state, back.response.generation_id, back.response.skip_assignment) == (STABLE, 1, True)
 
 
 # ---------------------------------------------------------------------------------------------------- who may commit
