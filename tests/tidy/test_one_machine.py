@@ -48,6 +48,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "src/odradek/cli/demo/spark_process.py": COMMAND,
     "src/odradek/cli/demo/story.py": COMMAND,
     "src/odradek/cli/demo/tiered_chapters.py": COMMAND,
+    "src/odradek/cli/doctor/looking.py": COMMAND,
     "src/odradek/cli/logs/lines.py": COMMAND,
     "src/odradek/cli/perf.py": COMMAND,
     "src/odradek/cli/plugin_check.py": COMMAND,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "demo": "see it work: a broker, a real data set, checked, in a few seconds",
     "serve": "run a broker in the foreground",
-    "cluster": "show which brokers a cluster has, and who keeps its metadata",
+    "cluster": "show which brokers a cluster has and what is wrong with it, and take brokers out of use",
     "reassign": "move partitions to other brokers: make a plan, execute it, see how far it is, cancel it",
     "elect": "let preferred replicas lead again, or some replica that lacks records",
     "topics": "list, create, describe, alter, delete and adopt topics",

@@ -37,17 +37,18 @@ def run_action(arguments: argparse.Namespace) -> int:
     return status
 
 
-def cluster_action(work: Callable[[argparse.Namespace, ClusterCalls], Any]) -> Act:
+def cluster_action(work: Callable[[argparse.Namespace, ClusterCalls], Any], **settings: object) -> Act:
     """Make an action of work that needs a cluster; the client is loaded only then.
 
     Args:
         work: What is done; the exit status is what it returns, 0 for None.
+        settings: What it wants of the client, dots as underscores; what the command line says goes before.
     """
 
     def act(arguments: argparse.Namespace) -> int:
         from .cluster_calls import call
 
-        status: int | None = call(client_settings(arguments), lambda calls: work(arguments, calls))
+        status: int | None = call(client_settings(arguments, **settings), lambda calls: work(arguments, calls))
         return status or 0
 
     return act

@@ -1,10 +1,13 @@
-"""Shell: `odradek cluster`: which brokers a cluster has, and who keeps its metadata (`cluster_quorum.py`)."""
+"""Shell: `odradek cluster`: which brokers a cluster has, what each does, what is wrong; its actions are modules."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
+from .cluster_brokers import BROKERS_ACTIONS
+from .cluster_doctor import DOCTOR_ACTIONS
+from .cluster_drain import DRAIN_ACTIONS
 from .cluster_quorum import QUORUM_ACTIONS
 from .options import document
 from .output import print_json, print_table
@@ -19,9 +22,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
     document(
         parser,
-        "See what a cluster consists of. `odradek serve --brokers 3` starts one.",
+        "See what a cluster consists of and what is wrong with it, and take brokers out of use. `odradek serve "
+        "--brokers 3` starts one.",
         [
             ("cluster describe", "its id, its controller and its brokers"),
+            ("cluster doctor", "what is wrong, and what to do"),
+            ("cluster brokers", "what each broker leads and has"),
             ("cluster quorum", "who keeps its metadata, and how far each is"),
         ],
     )
@@ -66,5 +72,8 @@ async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
 
 _ACTIONS: Final = {
     "describe": ("show a cluster's id, controller and brokers", _configure_describe, cluster_action(_describe)),
+    **BROKERS_ACTIONS,
+    **DOCTOR_ACTIONS,
+    **DRAIN_ACTIONS,
     **QUORUM_ACTIONS,
 }

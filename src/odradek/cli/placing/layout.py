@@ -151,7 +151,7 @@ class Layout:
         """
         found = self.openings(partition, losing)
         if not found:
-            hint = "fewer --replicas, or more brokers"
+            hint = "add a broker, or have fewer replicas: odradek reassign generate --replicas N"
             raise ConfigError(f"there is no broker left for another replica of {partition}", hint=hint)
         return min(found, key=lambda each: self.load(each, partition.topic))
 
