@@ -10,6 +10,9 @@
 Only to who has a log that is long enough, but for a vote given before: one whose last epoch is larger than the
 own, or the same, and its end no smaller.
 
+A voter that may have lost the end of its log, with the power, says so with its vote: what it compares by may be too
+short. Such votes are none of a majority. They count where every voter has given its own: then there is no longer log.
+
 *Source:* KIP-595, KIP-996; `canGrantVote` of Kafka 4.3's states.
 """
 
@@ -62,36 +65,50 @@ def may_grant_vote(state: State, standing: Standing, candidate: ReplicaKey, *, i
 class Ballots:
     """The votes of one election. Owned by who stands in it; a vote that was given stays given."""
 
-    __slots__ = ("_granted", "_refused")
+    __slots__ = ("_doubtful", "_granted", "_refused")
 
-    def __init__(self, own: ReplicaKey) -> None:
+    def __init__(self, own: ReplicaKey, *, is_doubtful: bool = False) -> None:
         """Begin with one's own vote."""
-        self._granted = {own.broker_id}
+        self._granted: set[int] = set()
+        self._doubtful: set[int] = set()
         self._refused: set[int] = set()
+        self.record(own.broker_id, is_granted=True, is_doubtful=is_doubtful)
 
-    def record(self, broker_id: int, *, is_granted: bool) -> None:
-        """Take note of an answer."""
-        (self._granted if is_granted else self._refused).add(broker_id)
+    def record(self, broker_id: int, *, is_granted: bool, is_doubtful: bool = False) -> None:
+        """Take note of an answer; a voter is in doubt that may have lost the end of its log."""
+        if not is_granted:
+            self._refused.add(broker_id)
+        elif is_doubtful:
+            self._doubtful.add(broker_id)
+        else:
+            self._granted.add(broker_id)
 
     def granting(self, voters: Voters) -> tuple[ReplicaKey, ...]:
-        """Return who has given its vote."""
-        return tuple(key for key in voters.keys if key.broker_id in self._granted)
+        """Return who has given its vote, in doubt or not."""
+        return tuple(key for key in voters.keys if key.broker_id in self._granted | self._doubtful)
+
+    def _certain(self, voters: Voters) -> int:
+        return sum(key.broker_id in self._granted for key in voters.keys)
 
     def unknown(self, voters: Voters) -> tuple[ReplicaKey, ...]:
         """Return who has not answered."""
-        return tuple(key for key in voters.keys if key.broker_id not in self._granted | self._refused)
+        answered = self._granted | self._doubtful | self._refused
+        return tuple(key for key in voters.keys if key.broker_id not in answered)
 
     def missing(self, voters: Voters) -> tuple[ReplicaKey, ...]:
         """Return who has not given its vote."""
         return tuple(key for key in voters.keys if key.broker_id not in self._granted)
 
     def is_won(self, voters: Voters) -> bool:
-        """Return whether more than half have given theirs."""
-        return len(self.granting(voters)) >= voters.majority
+        """Return whether more than half have given theirs without a doubt, or all have."""
+        return self._certain(voters) >= voters.majority or 0 < len(voters) == len(self.granting(voters))
 
     def is_lost(self, voters: Voters) -> bool:
         """Return whether too many have refused theirs."""
-        return len(self.granting(voters)) + len(self.unknown(voters)) < voters.majority
+        unknown = len(self.unknown(voters))
+        has_refusal = len(self.granting(voters)) + unknown < len(voters)
+        return has_refusal and self._certain(voters) + unknown < voters.majority
 
     def __repr__(self) -> str:
-        return f"<Ballots granted {sorted(self._granted)}, refused {sorted(self._refused - self._granted)}>"
+        doubtful = f", in doubt {sorted(self._doubtful)}" if self._doubtful else ""
+        return f"<Ballots granted {sorted(self._granted)}, refused {sorted(self._refused - self._granted)}{doubtful}>"

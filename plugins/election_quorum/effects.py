@@ -43,6 +43,10 @@ class Effects:
         self._append = ()
         self._asked.clear()
 
+    def keep(self, standing: Standing) -> None:
+        """Have a standing kept that changes nothing else."""
+        self._standing = standing
+
     def append(self, records: tuple[KRaftControlRecord, ...]) -> None:
         """Have a leader append records."""
         self._append += records

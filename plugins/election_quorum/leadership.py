@@ -32,11 +32,21 @@ CAUGHT_UP_MS_MAX: Final = 3_600_000
 class Progress:
     """How far a replica has come. Owned by the leadership."""
 
-    __slots__ = ("caught_up_ms", "directory_id", "end", "fetched_ms", "has_fetched", "leader_end", "log_start")
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_ms",
+        "directory_id",
+        "end",
+        "fetched_ms",
+        "has_fetched",
+        "leader_end",
+        "log_start",
+    )
 
     def __init__(self) -> None:
         """Know nothing."""
         self.end = self.log_start = self.leader_end = self.fetched_ms = self.caught_up_ms = UNKNOWN
+        self.broker_epoch = UNKNOWN
         self.has_fetched = False
         self.directory_id = ZERO_ID
 
@@ -82,10 +92,18 @@ class Leadership:
         self.followers = {key: known.pop(key, Progress()) for key in voters.others(self._me)}
         self.observers = {key: progress for key, progress in known.items() if progress.fetched_ms != UNKNOWN}
 
-    def fetched(self, replica: ReplicaKey, end: int, log_start: int, leader_end: int, now_ms: int) -> bool:
-        """Take note of a fetch, and return whether it was a voter's. Hot."""
+    def fetched(
+        self, replica: ReplicaKey, broker_epoch: int, end: int, log_start: int, leader_end: int, now_ms: int
+    ) -> bool:
+        """Take note of a fetch, and return whether it was a voter's. Hot.
+
+        A late one of a former process is nobody's: the one now may have less.
+        """
         for key, follower in self.followers.items():
             if key.means(replica):
+                if broker_epoch < follower.broker_epoch:
+                    return False
+                follower.broker_epoch = broker_epoch
                 follower.fetched(end, log_start, leader_end, now_ms)
                 follower.directory_id = replica.directory_id
                 return True

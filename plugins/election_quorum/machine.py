@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
 
+IN_DOUBT: Final = ErrorCode.INELIGIBLE_REPLICA
+"""What a voter says with a vote that it gives by a log whose end it may have lost."""
+
+
 class QuorumElection:
     """The election of one replica among voters. Owned by the replica.
 
@@ -152,7 +156,7 @@ class QuorumElection:
             return replica.high_watermark
         self._now_ms = now_ms
         fetching = ReplicaKey(broker_id, directory_id)
-        if leadership.fetched(fetching, fetch_offset, log_start_offset, replica.own_end, now_ms):
+        if leadership.fetched(fetching, broker_epoch, fetch_offset, log_start_offset, replica.own_end, now_ms):
             if leadership.hears_a_majority():
                 leadership.begin_round()
                 replica.checking.start(replica.timeouts.check_quorum_ms)
@@ -165,6 +169,8 @@ class QuorumElection:
         if replica.leadership is None:
             self._leaders_high_watermark = offset
             replica.high_watermark = max(replica.high_watermark, min(offset, replica.own_end))
+            if replica.may_have_lost:
+                replica.catch_up(offset)
         return replica.high_watermark
 
     def _count(self) -> None:
@@ -308,7 +314,8 @@ class QuorumElection:
                 self._replica.unattach(part.replica_epoch)
             if not self._is_meant(request.voter_id, part.voter_directory_id):
                 error = ErrorCode.INVALID_VOTER_KEY
-        self._answer(asked, error, vote_granted=error is ErrorCode.NONE and self._vote(part))
+        is_granted = error is ErrorCode.NONE and self._vote(part)
+        self._answer(asked, IN_DOUBT if is_granted and self._replica.may_have_lost else error, vote_granted=is_granted)
 
     def _wrong_vote_request(self, part: Any) -> ErrorCode:
         """Return why a request for a vote cannot be meant; nobody has records of the epoch in which it stands."""
@@ -381,12 +388,13 @@ class QuorumElection:
             return None
         is_of_this_epoch = part.leader_epoch == self._replica.standing.epoch
         can_be = self._learn(part.leader_id, part.leader_epoch)
-        return part if can_be and is_of_this_epoch and part.error_code == ErrorCode.NONE else None
+        return part if can_be and is_of_this_epoch and part.error_code in {ErrorCode.NONE, IN_DOUBT} else None
 
     def _on_vote_response(self, event: PeerMessage) -> None:
         part, replica = self._believe(event), self._replica
         if part is not None and replica.state in STANDING_STATES:
-            replica.ballots.record(event.broker_id, is_granted=part.vote_granted)
+            is_doubtful = part.error_code == IN_DOUBT
+            replica.ballots.record(event.broker_id, is_granted=part.vote_granted, is_doubtful=is_doubtful)
             replica.count_votes()
 
     def _on_begin_response(self, event: PeerMessage) -> None:

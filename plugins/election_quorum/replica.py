@@ -20,6 +20,10 @@
 * A follower whom the leader's machine refuses connections does not wait for its fetch time-out. Others find out by
   themselves; who has no answer of a leader in this epoch gives pre-votes, and one after the other stands.
 * A voter that begins, and knows of no leader, does not wait for one: it asks for pre-votes soon, one after the other.
+* Who may have lost the end of its log with the power may lack what it helped to commit. It says so with its vote
+  (`ballots.py`), until a leader's epoch has begun in its log and it has all that this leader has told to be committed:
+  what was committed before stands in front of the epoch's begin, and what it had acknowledged to the same leader is
+  told by that one's high watermark.
 * Who is no voter, not yet or not any more, observes: it follows, and never stands. It gives its vote all the same, for
   the log in which it would read that it is a voter may lag.
 
@@ -29,6 +33,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+import attrs
 
 from odradek.kernel.api import (
     ZERO_ID,
@@ -78,6 +84,7 @@ class Replica:
         kept = context.hard_state
         self.standing = Standing() if kept is None else decode_standing(kept)
         self.effects = Effects(None if kept is None else self.standing)
+        self.may_have_lost = context.may_have_lost or self.standing.may_have_lost
         self.voters: Voters = NO_VOTERS
         self.state = State.UNATTACHED
         self.has_begun = False
@@ -153,6 +160,14 @@ class Replica:
             self._wait()
             self._stand_alone()
 
+    def catch_up(self, high_watermark: int) -> None:
+        """Hear what the leader of this epoch has committed: who has it lacks nothing that it had acknowledged."""
+        has_begun = self.state is State.FOLLOWER and self.last_record().epoch == self.standing.epoch
+        if has_begun and high_watermark <= self.own_end:
+            self.may_have_lost = False
+            self.standing = attrs.evolve(self.standing, may_have_lost=False)
+            self.effects.keep(self.standing)
+
     def _stand_alone(self) -> None:
         """Do not wait where there is nobody to wait for."""
         if self.is_voter and not self.voters.others(self.me):
@@ -162,13 +177,13 @@ class Replica:
 
     def _enter(self, state: State, standing: Standing) -> None:
         """Be in a state; what was asked in another is not asked any more."""
-        self.state, self.standing = state, standing
+        self.state, self.standing = state, attrs.evolve(standing, may_have_lost=self.may_have_lost)
         self.leadership = None
         self.asking.stop()
         self.checking.stop()
         role = ROLES.get(state, Role.FOLLOWER)
         leader_id = standing.leader_id if state in (State.LEADER, State.FOLLOWER) else NOBODY
-        self.effects.enter(standing, role, leader_id)
+        self.effects.enter(self.standing, role, leader_id)
 
     def _enter_waiting(self) -> None:
         """Know no leader to follow."""
@@ -215,7 +230,7 @@ class Replica:
 
     def stand(self) -> None:
         """Ask whether a majority would vote for this replica (KIP-996)."""
-        self.ballots = Ballots(self.me)
+        self.ballots = Ballots(self.me, is_doubtful=self.may_have_lost)
         self._enter_prospective(self.standing)
         self._wait()
         self.ask_votes()
@@ -226,7 +241,7 @@ class Replica:
         self.asking.start(self.timeouts.ask_again_ms)
 
     def _be_candidate(self) -> None:
-        self.ballots = Ballots(self.me)
+        self.ballots = Ballots(self.me, is_doubtful=self.may_have_lost)
         self._enter(State.CANDIDATE, Standing(self.standing.epoch + 1, NOBODY, self.me))
         self._wait()
         self.asking.start(self.timeouts.ask_again_ms)
@@ -266,6 +281,7 @@ class Replica:
     def _lead(self) -> None:
         granting = self.ballots.granting(self.voters)
         epoch_start = self.last_record().end_offset
+        self.may_have_lost = False  # whoever won has what there is
         self._enter(State.LEADER, Standing(self.standing.epoch, self.me.broker_id))
         self.waiting.stop()
         self.leadership = Leadership(self.me, epoch_start, self.voters)

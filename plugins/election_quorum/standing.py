@@ -5,8 +5,8 @@
 | 0 | `clusterId`, `leaderId`, `leaderEpoch`, `votedId`, `appliedOffset`, `currentVoters` |
 | 1 | `leaderId`, `leaderEpoch`, `votedId`, `votedDirectoryId` (KIP-853) |
 
-Either is read, 1 is written. Who lost the file, or cannot read it, might vote a second time in an epoch: what cannot be
-understood is refused, and the replica with it.
+Either is read, 1 is written, and `mayHaveLost` beside it as long as that is so. Who lost the file, or cannot read it,
+might vote a second time in an epoch: what cannot be understood is refused, and the replica with it.
 
 *Source:* QuorumStateData and FileQuorumStateStore of Kafka 4.3.
 """
@@ -23,6 +23,7 @@ from .voters import ReplicaKey
 NOBODY: Final = -1
 VERSION: Final = 1
 _VERSION_KEY: Final = "data_version"
+_DOUBT_KEY: Final = "mayHaveLost"
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -34,23 +35,27 @@ class Standing:
         epoch: The largest that it has taken part in.
         leader_id: Who leads in it, `NOBODY` when unknown.
         voted: For whom it has voted in it.
+        may_have_lost: Whether its log may lack what it had acknowledged.
     """
 
     epoch: int = 0
     leader_id: int = NOBODY
     voted: ReplicaKey | None = None
+    may_have_lost: bool = False
 
 
 def encode_standing(standing: Standing) -> bytes:
     """Return what is to be kept, in Kafka's newest version."""
     voted = standing.voted or ReplicaKey(NOBODY, ZERO_ID)
-    state = {
+    state: dict[str, object] = {
         "leaderId": standing.leader_id,
         "leaderEpoch": standing.epoch,
         "votedId": voted.broker_id,
         "votedDirectoryId": id_text(voted.directory_id),
         _VERSION_KEY: VERSION,
     }
+    if standing.may_have_lost:
+        state[_DOUBT_KEY] = True
     return json.dumps(state, separators=(",", ":")).encode()
 
 
@@ -74,7 +79,15 @@ def decode_standing(data: bytes) -> Standing:
     epoch = _number(state, "leaderEpoch", 0)
     leader_id = _number(state, "leaderId", NOBODY)
     voted_id = _number(state, "votedId", NOBODY)
-    return Standing(epoch, leader_id, _voted(state, voted_id, version) if voted_id != NOBODY else None)
+    voted = _voted(state, voted_id, version) if voted_id != NOBODY else None
+    return Standing(epoch, leader_id, voted, may_have_lost=_is_doubtful(state))
+
+
+def _is_doubtful(state: dict[str, Any]) -> bool:
+    value = state.get(_DOUBT_KEY, False)
+    if not isinstance(value, bool):
+        raise CorruptionError(f"the quorum-state has {_DOUBT_KEY} {value!r}")
+    return value
 
 
 def _number(state: dict[str, Any], name: str, least: int) -> int:

@@ -95,7 +95,7 @@ class Model:
             (self.join_up, 2),
             (self.refuse, 2),
             (self.give_up, 1),
-            (self.wipe if self.wipes else self.change_voters, 6),
+            (self.wipe if self.wipes else self.change_voters if self.has_records else self.lose_power, 6),
         ]
         does = [action for action, _ in actions]
         weights = [weight * self.source.choice((0, 1, 1, 3)) for _, weight in actions[4:]]
@@ -227,6 +227,13 @@ class Model:
             node.start()
             node.clock_ms = self.now_ms
             self.settle(node)
+
+    def lose_power(self) -> None:
+        """Take power from a voter, and with it the end of its log; never from a majority that has not caught up."""
+        doubtful = [node for node in self.nodes.values() if node.is_doubtful]
+        if len(doubtful) < (len(self.nodes) - 1) // 2:
+            node = self.source.choice([node for node in self.nodes.values() if not node.is_doubtful])
+            node.lose_power(self.source.randint(0, len(node.log)))
 
     # -- oracles -------------------------------------------------------------------------------------------------------
 

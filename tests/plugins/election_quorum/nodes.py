@@ -126,6 +126,7 @@ class Node:
         self.clock_ms = 0
         self.leader_id = -1
         self.fetch_max = 3
+        self.may_have_lost = False
         self.election: QuorumElection
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -147,13 +148,26 @@ class Node:
                 settings={},
                 random=self._source,
                 broker=lambda _broker_id: None,
+                may_have_lost=self.may_have_lost,
             )
         )
+        self.may_have_lost = False
         self._tell_voters()
 
     def crash(self) -> None:
         """End it: what is not on the disk is gone."""
         self.is_alive = False
+
+    def lose_power(self, kept: int) -> None:
+        """End it with its machine, which has not written more of the log than this; what was kept of votes is."""
+        self.crash()
+        self.flushed = min(self.flushed, kept)
+        self.may_have_lost = True
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it may have lost what it had acknowledged, and does not have it again."""
+        return self.may_have_lost or self.election.standing.may_have_lost
 
     def wipe(self, life: int) -> None:
         """Replace its disk: it is empty, and another directory, and nobody founds anything on it."""

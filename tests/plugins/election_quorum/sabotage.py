@@ -11,6 +11,8 @@ from itertools import count
 from typing import Any
 from unittest.mock import patch
 
+import attrs
+
 from odradek.kernel.wire.messages.api_52_vote import VoteResponse
 from odradek.plugins.election_quorum import changing, machine
 from odradek.plugins.election_quorum.ballots import Ballots, State
@@ -140,6 +142,20 @@ def wins_with_half(self: Ballots, voters: Voters) -> bool:
     return 2 * len(self.granting(voters)) >= len(voters)
 
 
+def takes_every_vote_for_certain(self: Ballots, broker_id: int, *, is_granted: bool, is_doubtful: bool = False) -> None:
+    """Count the vote of who may have lost the end of its log."""
+    _record(self, broker_id, is_granted=is_granted)
+
+
+_record = Ballots.record
+
+
+def is_certain_at_once(self: Replica, high_watermark: int) -> None:
+    """Take a log for whole when any leader is heard of."""
+    self.may_have_lost = False
+    self.standing = attrs.evolve(self.standing, may_have_lost=False)
+
+
 def leads_on(self: Replica) -> None:
     """Lead on in the epoch in which the former life led."""
     kept = self.standing
@@ -205,6 +221,8 @@ SABOTAGES: Mapping[str, Plant] = {
     "counts a minority": instead(Leadership, "committed", counts_a_minority),
     "counts observers": instead(Leadership, "committed", counts_observers),
     "wins with half of the votes": instead(Ballots, "is_won", wins_with_half),
+    "counts votes by logs that may have lost their end": instead(Ballots, "record", takes_every_vote_for_certain),
+    "a log that lost its end counts before it has caught up": instead(Replica, "catch_up", is_certain_at_once),
     "a leader leads on after a restart": instead(Replica, "begin", leads_on),
     "late pre-votes count as votes after a restart": instead(Replica, "begin", takes_a_pre_vote_for_a_vote),
     "late votes count": instead(QuorumElection, "_believe", believes_late_votes),
