@@ -342,7 +342,7 @@ class ElectionContext:
         log_end: Returns the largest epoch in the local log as it is now, -1 when there is none, and where it ends,
             durable or not: what votes are compared by.
         hard_state: What the last `Ready.hard_state` was, None when there was none.
-        may_have_lost: Whether the machine may have lost the end of the log since: it had other power, and no clean stop.
+        may_have_lost: Whether the end of the log may be lost: the machine began anew, and the log was not closed then.
         config: Returns the broker's configuration as it is now: its own keys, as `replica.lag.time.max.ms`.
         settings: The topic keys that plugins registered, by name: what they say for the topic when its log is opened;
             for the metadata log, what the broker says of topics that set nothing.

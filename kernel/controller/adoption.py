@@ -13,6 +13,7 @@ import attrs
 from ..classes import frozen
 from ..config.topic import TopicConfig, check_topic, expand_storage
 from ..contracts.coordinator import CoordinatorResult
+from ..contracts.election import is_among_replicas
 from ..errors import ErrorCode, KafkaError
 from ..metadata.image import ResourceType
 from ..metadata.names import Collisions, check_topic_name
@@ -173,6 +174,12 @@ def _records(
         _check_configs(rules.config_at(image), name, overrides)
     chosen = TopicConfig.resolve(rules.config_at(image), overrides)
     election = rules.election_of_new(chosen.odradek_election)
+    if is_among_replicas(election):
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"topic {name} cannot be adopted with odradek.election={chosen.odradek_election}: of what its replicas "
+            "have voted nobody knows anything",
+        )
     replicas = [rules.node_id]
     records: list[MetadataRecord] = [
         TopicRecord(name=name, topic_id=topic_id, storage=chosen.odradek_storage, election=chosen.odradek_election)
@@ -180,6 +187,6 @@ def _records(
     for item in partitions:
         state = election.initial_state(replicas, image.live_brokers())
         state = attrs.evolve(state, leader_epoch=item.latest_epoch + 1)
-        directories = replica_directories(image, replicas)
+        directories = replica_directories(image, rules, election, replicas)
         records.append(partition_record(topic_id, item.partition, state, directories))
     return records + config_records(ResourceType.TOPIC, name, {}, overrides)

@@ -15,7 +15,7 @@ from .broker_sessions import BrokerSessions
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Generator, Mapping, Set
+    from collections.abc import Generator, Mapping, Sequence, Set
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
@@ -111,10 +111,31 @@ def dynamic_config(config: BrokerConfig, image: MetadataImage, node_id: int) -> 
     )
 
 
-def replica_directories(image: MetadataImage, replicas: list[int] | tuple[int, ...]) -> list[UUID]:
-    """Return the log directory of each replica of a new partition: known where a broker has only one."""
+def replica_directories(
+    image: MetadataImage, rules: ControllerRules, election: ElectionFactory, replicas: Sequence[int]
+) -> list[UUID]:
+    """Return the log directory of each replica of a new partition: known where a broker has only one.
+
+    Where replicas vote it is chosen here: a voter is in one directory from the beginning, and without a vote in others,
+    which are empty where a disk was replaced.
+
+    Raises:
+        KafkaError: INVALID_REPLICA_ASSIGNMENT: a voter's broker has no log directory.
+    """
+    has_voters = is_among_replicas(election)
     directories = []
     for replica in replicas:
         broker = image.brokers.get(replica)
-        directories.append(broker.log_dirs[0] if broker is not None and len(broker.log_dirs) == 1 else ZERO_ID)
+        known = broker.log_dirs if broker is not None else ()
+        if len(known) == 1 or (known and has_voters):
+            cordoned = broker.cordoned_log_dirs if broker is not None else ()
+            free = [each for each in known if each not in cordoned] or known
+            directories.append(free[0] if len(free) == 1 else rules.random.choice(free))
+        elif has_voters:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"broker {replica} has no log directory, in which a replica that votes could keep its votes",
+            )
+        else:
+            directories.append(ZERO_ID)
     return directories

@@ -142,7 +142,8 @@ def _create(
     ]
     for index, replicas in enumerate(replica_lists):
         state = election.initial_state(replicas, creation.live)
-        records.append(partition_record(topic_id, index, state, replica_directories(image, state.replicas)))
+        directories = replica_directories(image, creation.rules, election, state.replicas)
+        records.append(partition_record(topic_id, index, state, directories))
         yield
     records += config_records(ResourceType.TOPIC, topic.name, {}, overrides)
     # What is short for something else is told as that.

@@ -88,7 +88,8 @@ def _grow(
     records: list[MetadataRecord] = []
     for index, replicas in enumerate(replica_lists, len(topic.partitions)):
         state = election.initial_state(replicas, live)
-        records.append(partition_record(topic.topic_id, index, state, replica_directories(image, state.replicas)))
+        directories = replica_directories(image, rules, election, state.replicas)
+        records.append(partition_record(topic.topic_id, index, state, directories))
         yield
     return records
 

@@ -18,6 +18,7 @@ from .ids import RandomIds
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
+    from uuid import UUID
 
     from .clock import Clock
     from .files import Files
@@ -42,6 +43,7 @@ class Machine:
         threads: Where what blocks, or computes for long, is done.
         processes: Processes for work; None where there are none: then it is done on a thread.
         network: Listening, connecting, waiting for sockets.
+        boot_id: Of its kernel's life, which the page cache has, too; None where that is not known.
     """
 
     clock: Clock
@@ -52,3 +54,4 @@ class Machine:
     processes: Processes | None
     network: Network
     ids: IdSource = attrs.field(default=attrs.Factory(lambda self: RandomIds(self.random), takes_self=True))
+    boot_id: UUID | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ..errors import KafkaError, StorageError
+from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.threads import Workers
 from .log_move import begin_move, check_serving, give_up, move_replica
 
@@ -73,10 +73,12 @@ class LogMoves:
             log_dir: A log directory of this broker; the one that the log is in ends a move.
 
         Raises:
-            KafkaError: The replica is offline.
+            KafkaError: The replica is offline; or it votes: its votes lie beside its log.
             StorageError: The move cannot be begun.
         """
         check_serving(replica)
+        if replica.voting is not None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a replica that votes stays in its log directory")
         is_stopping = replica is self._moving and self._is_called_back
         wanted = replica.log.log_dir if replica.future is None or is_stopping else replica.future.log_dir
         wanted = next((to for each, to in reversed(self._queue) if each is replica), wanted)

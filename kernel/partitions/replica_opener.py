@@ -26,6 +26,7 @@ from .delays import Delays
 from .producer_table import ProducerStateTable
 from .recovery import recover_in_steps
 from .replica import Replica
+from .voting import Votes
 
 if TYPE_CHECKING:
     import random
@@ -239,6 +240,12 @@ class ReplicaOpener:
             "or take it out of log.dirs to begin the partition anew"
         )
 
+    def _is_at_home(self, opened: PartitionLog, plan: TopicPlan) -> bool:
+        """Return whether a log lies in the directory in which the metadata has it."""
+        started = self.started.get(plan.storage)
+        known = self.known_directory(opened.partition.topic_id, opened.partition.partition)
+        return started is not None and started.directories.get(known) == opened.log_dir
+
     def make_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[AppendStage, ...]:
         """Return the append stages of a partition, in the plan's order, without those that do not want it."""
         made = (self._make_stage(name, partition, plan) for name in plan.stages)
@@ -278,6 +285,7 @@ class ReplicaOpener:
         delays = yield from self.delays.recover_in_steps(log, plan.delay)
         high_watermark = self.kept_high_watermarks.get(partition, log.log_start_offset)
         voting = self.voting if is_among_replicas(factory) else None
+        votes = Votes() if voting is None else voting.votes_of(opened, is_at_home=self._is_at_home(opened, plan))
         election = factory.new_election(
             ElectionContext(
                 partition=partition,
@@ -286,11 +294,12 @@ class ReplicaOpener:
                 log_end_offset=log.log_end_offset,
                 high_watermark=min(high_watermark, log.log_end_offset),
                 log_end=lambda: EpochEnd(log.latest_epoch, log.log_end_offset),
-                hard_state=None if voting is None else voting.state_of(partition),
+                hard_state=votes.hard_state,
                 config=self.config,
                 settings=plan.values,
                 random=self.random,
                 broker=self.broker,
+                may_have_lost=votes.may_have_lost,
             )
         )
         check_made(election, Election, f"an election of {plan.election!r}", factory)

@@ -6,21 +6,38 @@ holds the replica does not carry out what it decides: it is noted, and a task of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from ..types import TopicIdPartition
+    from ..contracts.storage import PartitionLog
     from .replica import Replica
+
+
+class Votes(NamedTuple):
+    """What the former life of a replica's election left.
+
+    Attributes:
+        hard_state: What it has had kept last, None where it is the first.
+        may_have_lost: Whether the end of the log may have gone with the machine's power.
+    """
+
+    hard_state: bytes | None = None
+    may_have_lost: bool = False
 
 
 class Voting(Protocol):
     """Who carries out what the elections of a broker decide that vote. Owned by the reactor's task."""
 
-    def state_of(self, partition: TopicIdPartition) -> bytes | None:
-        """Return what a replica's election has had kept last, None for nothing. Blocks at first, as an open does.
+    def votes_of(self, log: PartitionLog, *, is_at_home: bool) -> Votes:
+        """Return what a replica's election is to know of its former life. Blocks at first, as an open does.
+
+        Args:
+            log: The replica's, as it was opened.
+            is_at_home: Whether it lies in the directory in which the metadata has it, so nobody can have replaced that.
 
         Raises:
-            StorageError: That cannot be read: a vote might be given twice, so the replica is not to be opened.
+            StorageError: It cannot be read, or was forgotten: a vote might be given twice, so the replica is not to be
+                opened.
         """
         ...
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..machine.threads import Workers
@@ -16,7 +14,7 @@ from .isr_reports import IsrReports
 from .settings import FetcherSettings
 from .throttling import FOLLOWER_RATE_KEY, LEADER_RATE_KEY, ReplicationQuota
 from .tier_starts import TierStarts
-from .vote_log import VoteLog
+from .vote_log import VoteLogs
 from .voting_replicas import VotingParts, VotingReplicas
 
 if TYPE_CHECKING:
@@ -128,7 +126,7 @@ class Replication:
             VotingParts(
                 replicas=replicas,
                 writes=writes,
-                votes=VoteLog(partial(_working_directories, replicas), machine.files),
+                votes=VoteLogs(machine.files, machine.boot_id),
                 worker=Workers(machine.threads, 1),
                 brokers=brokers,
                 broker=published.broker,
@@ -156,8 +154,3 @@ class Replication:
         yield "reports of in-sync replicas", self.reports.run
         yield "checks of followers", self.checks.run
         yield "elections by vote", self.voting.run
-
-
-def _working_directories(replicas: Replicas) -> list[Path]:
-    engines = replicas.engines.values()
-    return [Path(info.path) for engine in engines for info in engine.log_dirs() if not info.error]

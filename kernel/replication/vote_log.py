@@ -1,33 +1,39 @@
 """Shell: what the elections of a broker's partitions must never forget, all in one file: one fsync keeps it of many.
 
 A broker has thousands of partitions, and those that lose one leader vote at once. So what they keep is appended to one
-file, a block for all that is kept together; of a partition the last entry counts::
+file of the log directory in which their logs lie, a block for all that is kept together; of a partition the last entry
+counts::
 
     file     MAGIC, block, block, ...
     block    length of the entries (4), CRC of the entries (4), entries
-    entry    topic id (16), partition (4), length of its state (4), state; an empty one: the partition is forgotten
+    entry    topic id (16), partition (4), boot (16), length of its state (4), state; an empty one: it is forgotten
+
+Votes and log have one fate so: a disk that was replaced has neither, and whose replica it was is seen to be another.
+The boot is that of the machine's kernel as the state was kept: in the same one nothing of the log is lost, however the
+process ended, for what it wrote is in the page cache or on the disk.
 
 A block is durable before the next one is begun, so only the last may be torn: nothing followed from it, and it is cut
 off. Any other damage is refused, and with it whoever votes here: a vote that is forgotten may be given twice. When most
 of the file is of no use any more it is written anew, beside it, and takes its place.
 
-What the bytes say is the elections' own. Without a disk they are kept in memory, as logs are there.
+What the bytes say is the elections' own.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from ..classes import frozen
 from ..errors import CorruptionError, StorageError
 from ..machine.files import READ_WRITE, disk_error, read_file, replace_file, write_all
+from ..types import ZERO_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
     from typing import TypeAlias
 
     from ..contracts.disk_work import DiskWork
@@ -41,7 +47,54 @@ REWRITE_BYTES_MIN: Final = 64 * 1024
 """A smaller file is not written anew, however little of it is of use."""
 
 _BLOCK: Final = struct.Struct(">II")
-_ENTRY: Final = struct.Struct(">16siI")
+_ENTRY: Final = struct.Struct(">16si16sI")
+
+
+class KeptVote(NamedTuple):
+    """What was kept last of a partition.
+
+    Attributes:
+        state: Its election's.
+        boot_id: Of the machine's kernel then, `ZERO_ID` where that is not known.
+    """
+
+    state: bytes
+    boot_id: UUID
+
+
+class VoteLogs:
+    """The files of a broker's log directories. Life: made, `of` as replicas are opened. Owned by one task."""
+
+    def __init__(self, files: Files, boot_id: UUID | None) -> None:
+        """Make it; nothing is read yet.
+
+        Args:
+            files: Where they are.
+            boot_id: See `Machine.boot_id`.
+        """
+        self._files, self._boot_id = files, boot_id or ZERO_ID
+        self._logs: dict[str, VoteLog] = {}
+
+    def __repr__(self) -> str:
+        return f"<VoteLogs of {sorted(self._logs)}>"
+
+    def of(self, log_dir: str) -> VoteLog:
+        """Return the file of a log directory; opened, and read, when it is asked for first.
+
+        Raises:
+            CorruptionError: See `VoteLog.open`.
+            StorageError: The disk is failing.
+        """
+        found = self._logs.get(log_dir)
+        if found is None:
+            found = VoteLog(Path(log_dir) / FILE_NAME, self._files, self._boot_id)
+            found.open()
+            self._logs[log_dir] = found
+        return found
+
+    def is_of_this_boot(self, kept: KeptVote) -> bool:
+        """Return whether the machine's kernel runs still that ran as something was kept."""
+        return kept.boot_id == self._boot_id != ZERO_ID
 
 
 class VoteLog:
@@ -50,60 +103,50 @@ class VoteLog:
     Invariant: what `state_of` returns is durable.
     """
 
-    def __init__(self, directories: Callable[[], Sequence[Path]], files: Files) -> None:
+    def __init__(self, path: Path, files: Files, boot_id: UUID) -> None:
         """Make it, not open.
 
         Args:
-            directories: Returns the log directories that work, in order; none of a broker without a disk.
-            files: Where they are.
+            path: Where it is, or will be.
+            files: The file system.
+            boot_id: Of the machine's kernel, `ZERO_ID` where that is not known.
         """
-        self._directories, self._files = directories, files
-        self._path: Path | None = None
-        self._states: dict[VoteKey, bytes] = {}
+        self._path, self._files, self._boot_id = path, files, boot_id
+        self._kept: dict[VoteKey, KeptVote] = {}
         self._size_bytes = 0
         self._failure: str | None = None
 
     def __repr__(self) -> str:
-        return f"<VoteLog {self._path or 'in memory'}: {len(self._states)} partitions, {self._size_bytes} bytes>"
+        return f"<VoteLog {self._path}: {len(self._kept)} partitions, {self._size_bytes} bytes>"
 
     def open(self) -> None:
-        """Read what was kept, in whatever log directory; a torn end is cut off. Blocks.
+        """Read what was kept; a torn end is cut off. Blocks.
 
         Raises:
-            CorruptionError: The file is damaged elsewhere, or is none of these; or there are two.
+            CorruptionError: The file is damaged elsewhere, or is none of these.
             StorageError: The disk is failing.
         """
-        directories = self._directories()
-        found = {path: data for path in (each / FILE_NAME for each in directories) if (data := self._read(path))}
-        if len(found) > 1:
-            raise CorruptionError(
-                f"votes are kept in {' and '.join(map(str, found))}: remove the older file, which another run left"
-            )
-        self._path, data = next(iter(found.items()), (directories[0] / FILE_NAME if directories else None, b""))
+        try:
+            data = read_file(self._files, self._path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise disk_error(error, "read", self._path) from error
         if data:
             self._take(data)
 
-    def _read(self, path: Path) -> bytes:
-        try:
-            return read_file(self._files, path)
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise disk_error(error, "read", path) from error
-
     def _take(self, data: bytes) -> None:
         try:
-            self._states, self._size_bytes = _read(data)
+            self._kept, self._size_bytes = _read(data)
         except CorruptionError as error:
             raise CorruptionError(
-                f"{self._path}: {error}; votes that are forgotten may be given twice, so no partition of this broker "
-                "votes: restore the file, or move the broker's partitions that vote to others"
+                f"{self._path}: {error}; votes that are forgotten may be given twice, so no partition of this log "
+                "directory votes: restore the file, or let the others elect without this broker"
             ) from None
         if self._size_bytes < len(data):
             self._cut()
 
     def _cut(self) -> None:
-        assert self._path is not None, "what is cut was read"
         try:
             fd = self._files.open(self._path, READ_WRITE)
             try:
@@ -114,9 +157,9 @@ class VoteLog:
         except OSError as error:
             raise disk_error(error, "write", self._path) from error
 
-    def state_of(self, topic_id: UUID, partition: int) -> bytes | None:
+    def kept(self, topic_id: UUID, partition: int) -> KeptVote | None:
         """Return what was kept last of a partition, None for nothing."""
-        return self._states.get((topic_id, partition))
+        return self._kept.get((topic_id, partition))
 
     def begin_keep(self, states: Mapping[VoteKey, bytes | None]) -> DiskWork:
         """Begin to keep states of partitions, None forgets one; all are durable when the work is finished.
@@ -127,15 +170,16 @@ class VoteLog:
         Args:
             states: By topic id and partition.
         """
-        return _Keeping(self, dict(states), self._plan(states))
+        votes = {key: None if state is None else KeptVote(state, self._boot_id) for key, state in states.items()}
+        return _Keeping(self, votes, self._plan(votes))
 
-    def _plan(self, states: Mapping[VoteKey, bytes | None]) -> _Plan:
+    def _plan(self, votes: Mapping[VoteKey, KeptVote | None]) -> _Plan:
         if not self._size_bytes:
-            return _Plan(self._size_bytes, MAGIC + _block(states), is_whole=True)
-        block = _block(states)
+            return _Plan(self._size_bytes, MAGIC + _block(votes), is_whole=True)
+        block = _block(votes)
         size_bytes = self._size_bytes + len(block)
         if size_bytes >= REWRITE_BYTES_MIN:
-            whole = MAGIC + _block({**self._states, **states})
+            whole = MAGIC + _block({**self._kept, **votes})
             if 2 * len(whole) <= size_bytes:
                 return _Plan(0, whole, is_whole=True)
         return _Plan(self._size_bytes, block, is_whole=False)
@@ -147,7 +191,7 @@ class VoteLog:
             StorageError: A disk refused something before.
         """
         if self._failure is not None:
-            raise StorageError(f"{self._failure}; no partition of this broker votes until it is started again")
+            raise StorageError(f"{self._failure}; no partition of its log directory votes until it is started again")
 
     def write(self, plan: _Plan) -> None:
         """Write a block; for the work. Blocks.
@@ -155,8 +199,6 @@ class VoteLog:
         Raises:
             OSError: The disk refused.
         """
-        if self._path is None:
-            return
         if plan.is_whole:
             replace_file(self._files, self._path, plan.data, is_durable=True)
             return
@@ -167,7 +209,7 @@ class VoteLog:
         finally:
             self._files.close(fd)
 
-    def written(self, states: Mapping[VoteKey, bytes | None], plan: _Plan, error: Exception | None) -> None:
+    def written(self, votes: Mapping[VoteKey, KeptVote | None], plan: _Plan, error: Exception | None) -> None:
         """Take the outcome of a write.
 
         Raises:
@@ -178,11 +220,11 @@ class VoteLog:
         if error is not None:
             self._failure = self._failure or str(error)
             raise error
-        for key, state in states.items():
-            if state is None:
-                self._states.pop(key, None)
+        for key, vote in votes.items():
+            if vote is None:
+                self._kept.pop(key, None)
             else:
-                self._states[key] = state
+                self._kept[key] = vote
         self._size_bytes = len(plan.data) + (0 if plan.is_whole else plan.position)
 
 
@@ -206,7 +248,7 @@ class _Keeping:
     """See `DiskWork`."""
 
     log: VoteLog
-    states: Mapping[VoteKey, bytes | None]
+    votes: Mapping[VoteKey, KeptVote | None]
     plan: _Plan
 
     def run(self) -> None:
@@ -216,26 +258,28 @@ class _Keeping:
 
     def finish(self, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
-        self.log.written(self.states, self.plan, error)
+        self.log.written(self.votes, self.plan, error)
 
 
-def _block(states: Mapping[VoteKey, bytes | None]) -> bytes:
-    entries = b"".join(
-        _ENTRY.pack(topic_id.bytes, partition, len(state or b"")) + (state or b"")
-        for (topic_id, partition), state in states.items()
-    )
+def _block(votes: Mapping[VoteKey, KeptVote | None]) -> bytes:
+    entries = b"".join(_entry(key, vote or KeptVote(b"", ZERO_ID)) for key, vote in votes.items())
     return _BLOCK.pack(len(entries), zlib.crc32(entries)) + entries
 
 
-def _read(data: bytes) -> tuple[dict[VoteKey, bytes], int]:
-    """Return the states of a file, and where its last whole block ends.
+def _entry(key: VoteKey, vote: KeptVote) -> bytes:
+    topic_id, partition = key
+    return _ENTRY.pack(topic_id.bytes, partition, vote.boot_id.bytes, len(vote.state)) + vote.state
+
+
+def _read(data: bytes) -> tuple[dict[VoteKey, KeptVote], int]:
+    """Return what a file has, and where its last whole block ends.
 
     Raises:
         CorruptionError: It is damaged otherwise than by a torn end.
     """
     if not data.startswith(MAGIC):
         raise CorruptionError("this is no file of votes that this release knows")
-    states: dict[VoteKey, bytes] = {}
+    kept: dict[VoteKey, KeptVote] = {}
     position = len(MAGIC)
     while position < len(data):
         entries = _entries_at(data, position)
@@ -243,12 +287,12 @@ def _read(data: bytes) -> tuple[dict[VoteKey, bytes], int]:
             if _is_followed(data, position):
                 raise CorruptionError(f"the block at {position} is damaged")
             break
-        for key, state in _split(entries):
-            states.pop(key, None)
-            if state:
-                states[key] = state
+        for key, vote in _split(entries):
+            kept.pop(key, None)
+            if vote.state:
+                kept[key] = vote
         position += _BLOCK.size + len(entries)
-    return states, position
+    return kept, position
 
 
 def _entries_at(data: bytes, position: int) -> bytes | None:
@@ -268,10 +312,10 @@ def _is_followed(data: bytes, position: int) -> bool:
     return _entries_at(data, position + _BLOCK.size + length) is not None
 
 
-def _split(entries: bytes) -> Iterator[tuple[VoteKey, bytes]]:
+def _split(entries: bytes) -> Iterator[tuple[VoteKey, KeptVote]]:
     position = 0
     while position < len(entries):
-        topic_id, partition, length = _ENTRY.unpack_from(entries, position)
+        topic_id, partition, boot_id, length = _ENTRY.unpack_from(entries, position)
         position += _ENTRY.size
-        yield (UUID(bytes=topic_id), partition), entries[position : position + length]
+        yield (UUID(bytes=topic_id), partition), KeptVote(entries[position : position + length], UUID(bytes=boot_id))
         position += length

@@ -31,6 +31,7 @@ from ..contracts.election import FetchEnded, IsrChange, LeadershipGivenUp, PeerM
 from ..errors import ErrorCode, StorageError, error_code
 from ..machine.turnstile import take_turn
 from ..partitions.election_driver import leads_in, walk
+from ..partitions.voting import Votes
 from ..records.control import build_control_batch
 from .vote_channels import VoteChannels
 from .vote_messages import gathered, parts, response_to
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from ..contracts.disk_work import DiskWork
     from ..contracts.election import KnownBroker
+    from ..contracts.storage import PartitionLog
     from ..machine.clock import Clock
     from ..machine.threads import Workers
     from ..partitions.replica import Replica
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from ..wire.message import Message
     from ..wire.messages.api_01_fetch import PartitionData
     from .fetcher import BrokerRequests
-    from .vote_log import VoteKey, VoteLog
+    from .vote_log import VoteKey, VoteLogs
     from .vote_messages import Part
 
 log = logging.getLogger(__name__)
@@ -63,6 +65,11 @@ CALM_TICK_MS: Final = 250
 UNREST_MS: Final = 3000
 """So long after anything it is not calm: longer than an election takes."""
 REPLICAS_PER_TURN: Final = 100
+FORGOTTEN: Final = (
+    "it votes, and of what it has voted there is nothing in its log directory: a voter whose disk was replaced, or "
+    "emptied, has no vote any more, for it might vote twice; put back what was there, or create the topic anew"
+)
+NO_DIRECTORY: Final = "it votes, and its storage has no log directory in which votes could be kept"
 
 
 @frozen
@@ -86,7 +93,7 @@ class VotingParts:
 
     replicas: Replicas
     writes: StagedWrites
-    votes: VoteLog
+    votes: VoteLogs
     worker: Workers
     brokers: BrokerRequests
     broker: Callable[[int], KnownBroker | None]
@@ -110,12 +117,11 @@ class VotingReplicas:
         self._channels = VoteChannels(
             parts.brokers, cluster_id=parts.cluster_id, timeout_ms=parts.timeout_ms, on_answer=self._take_answer
         )
-        self._is_open = False
         self._voting: dict[Replica, None] = {}
         self._restless_ms: dict[Replica, int] = {}
         self._dirty: dict[Replica, None] = {}
         self._states: dict[Replica, bytes] = {}
-        self._deleted: dict[VoteKey, bytes | None] = {}
+        self._later: dict[str, dict[VoteKey, bytes | None]] = {}
         self._changed: set[Replica] = set()
         self._progressed: set[Replica] = set()
         self._asked: dict[int, _Asked] = {}
@@ -128,12 +134,24 @@ class VotingReplicas:
 
     # --------------------------------------------------------------------------------------------- what replicas tell
 
-    def state_of(self, partition: TopicIdPartition) -> bytes | None:
-        """See `Voting.state_of`."""
-        if not self._is_open:
-            self._parts.votes.open()
-            self._is_open = True
-        return self._parts.votes.state_of(partition.topic_id, partition.partition)
+    def votes_of(self, log: PartitionLog, *, is_at_home: bool) -> Votes:
+        """See `Voting.votes_of`."""
+        if not log.log_dir:
+            raise StorageError(NO_DIRECTORY)
+        logs, key = self._parts.votes, _key(log.partition)
+        kept = logs.of(log.log_dir).kept(*key)
+        if kept is None:
+            if log.log_end_offset or not is_at_home:
+                raise StorageError(FORGOTTEN)
+            return Votes()
+        is_of_this_boot = logs.is_of_this_boot(kept)
+        if log.was_clean and not is_of_this_boot:  # from now on this boot's page cache has it
+            self._keep_later(log.log_dir, key, kept.state)
+        return Votes(kept.state, may_have_lost=not (log.was_clean or is_of_this_boot))
+
+    def _keep_later(self, log_dir: str, key: VoteKey, state: bytes | None) -> None:
+        self._later.setdefault(log_dir, {})[key] = state
+        self._woken.set()
 
     def note(self, replica: Replica) -> None:
         """See `Voting.note`."""
@@ -270,7 +288,7 @@ class VotingReplicas:
         self._dirty.pop(replica, None)
         partition = replica.partition
         if partition.topic_id not in self._parts.replicas.topics_by_id:
-            self._deleted[partition.topic_id, partition.partition] = None
+            self._keep_later(replica.log.log_dir, _key(partition), None)
 
     def _tick(self, replica: Replica, now_ms: int) -> None:
         try:
@@ -312,12 +330,17 @@ class VotingReplicas:
             await self._step(walks)
             if self._states:
                 await self._keep(walks)
+        if self._later:
+            await self._keep(walks)
 
     async def _step(self, walks: dict[Replica, Iterator[DiskWork]]) -> None:
         """Bring walks to where they wait for the disk next, or to their end."""
         for number, (replica, steps) in enumerate(list(walks.items()), 1):
             if number % REPLICAS_PER_TURN == 0:
                 await take_turn()
+            if not replica.is_paused and not self._parts.replicas.is_served(replica):
+                del walks[replica]  # another one may have been opened in its place, which knows nothing of this
+                continue
             try:
                 is_over = next(steps, None) is None
                 self._tell(replica)
@@ -344,15 +367,16 @@ class VotingReplicas:
     async def _keep(self, walks: dict[Replica, Iterator[DiskWork]]) -> None:
         """Make durable what walks wait for, of all of them at once; those for which it fails end."""
         states, self._states = self._states, {}
-        keys, self._deleted = self._deleted, {}
+        by_directory, self._later = self._later, {}
         for replica, state in states.items():
-            keys[replica.partition.topic_id, replica.partition.partition] = state
-        try:
-            await self._parts.worker.do(self._parts.votes.begin_keep(keys))
-        except StorageError as error:
-            for replica in states:
-                walks.pop(replica, None)
-                self._parts.replicas.fail(replica, error)
+            by_directory.setdefault(replica.log.log_dir, {})[_key(replica.partition)] = state
+        for log_dir, kept in by_directory.items():
+            try:
+                await self._parts.worker.do(self._parts.votes.of(log_dir).begin_keep(kept))
+            except StorageError as error:
+                for replica in [each for each in states if each.log.log_dir == log_dir]:
+                    walks.pop(replica, None)
+                    self._parts.replicas.fail(replica, error)
 
     def _deliver(self, replica: Replica, messages: Sequence[PeerMessage]) -> None:
         """Give answers to who asked, and have the rest sent; an answer that nobody waits for any more is dropped."""
@@ -395,6 +419,10 @@ class VotingReplicas:
         replica.raise_high_watermark(offset)
         if replica.high_watermark != before:
             self._progressed.add(replica)
+
+
+def _key(partition: TopicIdPartition) -> VoteKey:
+    return partition.topic_id, partition.partition
 
 
 class _Asked:

@@ -6,13 +6,19 @@ import random
 from collections import Counter
 from uuid import UUID
 
+import attrs
+import pytest
+
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.controller.directory_changes import directory_of
-from odradek.kernel.errors import ErrorCode
+from odradek.kernel.controller.rules import replica_directories
+from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.metadata.controller_calls import directories_request
 from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
 from odradek.kernel.types import LOST_DIRECTORY
+from odradek.plugins.election_isr.factory import IsrElectionFactory
+from odradek.plugins.election_quorum.factory import QuorumElectionFactory
 
 from .controller_requests import create_topics, topic
 from .metadata_helpers import DrivenController
@@ -91,3 +97,36 @@ def test_the_last_replica_in_sync_that_is_lost_leads_again_when_it_is_back() -> 
 
     assert [state.leader for state in states] == [-1, 2]
     assert states[1].isr == (2,)
+
+
+def voters_directories(driven: DrivenController, log_dirs: tuple[UUID, ...], cordoned: tuple[UUID, ...]) -> set[UUID]:
+    """Return in which directories a broker's voters of many new partitions lie."""
+    broker = attrs.evolve(driven.image.brokers[1], log_dirs=log_dirs, cordoned_log_dirs=cordoned)
+    image = attrs.evolve(driven.image, brokers={1: broker})
+    quorum = QuorumElectionFactory()
+    return {replica_directories(image, driven.rules, quorum, (1,))[0] for _ in range(40)}
+
+
+def test_a_voter_is_in_one_directory_from_the_beginning() -> None:
+    driven = two_brokers()
+    one, other = NEW_ID(), NEW_ID()
+
+    assert voters_directories(driven, (one, other), ()) == {one, other}
+    assert voters_directories(driven, (one, other), (other,)) == {one}
+    assert voters_directories(driven, (one,), (one,)) == {one}
+
+
+def test_without_a_directory_nobody_votes() -> None:
+    driven = two_brokers()
+
+    with pytest.raises(KafkaError, match="broker 1 has no log directory") as refused:
+        voters_directories(driven, (), ())
+    assert refused.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_a_replica_that_does_not_vote_may_be_in_any_of_several_directories() -> None:
+    driven = two_brokers()
+    broker = attrs.evolve(driven.image.brokers[1], log_dirs=(NEW_ID(), NEW_ID()))
+    image = attrs.evolve(driven.image, brokers={1: broker})
+
+    assert replica_directories(image, driven.rules, IsrElectionFactory(), (1, 9)) == [UNASSIGNED_DIRECTORY] * 2

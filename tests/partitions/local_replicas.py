@@ -1,6 +1,7 @@
 """The replicas of broker 1 over any storages, as the partitions' room makes them: with the ISR election, no stages."""
 
 import random
+import uuid
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
@@ -65,6 +66,7 @@ def make_replicas(
     broker: Callable[[int], KnownBroker | None] = KNOWN_BROKERS.get,
     ask_isr: Callable[[Replica, IsrChange], None] = nothing,
     delays: Delays | None = None,
+    known_directory: Callable[[uuid.UUID, int], uuid.UUID] = lambda _topic_id, _index: ZERO_ID,
 ) -> LocalReplicas:
     """Make them; `lifecycle.start` and `lifecycle.open_topic` are to follow."""
     replicas = Replicas(engines, on_progress=on_progress)
@@ -78,7 +80,7 @@ def make_replicas(
         clock=clock,
         random=random.Random(broker_id),
         producer_id_expiration_ms=producer_id_expiration_ms,
-        known_directory=lambda _topic_id, _index: ZERO_ID,
+        known_directory=known_directory,
         broker=broker,
         workers=Workers(SystemThreads(), 1),
         ask_isr=ask_isr,

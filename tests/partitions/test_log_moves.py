@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import pytest
 import trio
@@ -16,6 +17,7 @@ from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.partitions.voting import Voting
 from tests.waiting import until_async
 
 from .hosted import Hosted
@@ -65,6 +67,16 @@ def test_several_moves_are_begun_at_once_and_done_one_after_another(hosted: Host
     assert [replica.log.log_dir for replica in replicas] == targets
     assert [replica.log.log_end_offset for replica in replicas] == [3, 3, 3]
     assert told == [0, 1, 2]
+
+
+def test_a_replica_that_votes_does_not_move(hosted: Hosted) -> None:
+    hosted.open("a")
+    replica = hosted.produce("a", 0, 3)
+    replica.voting = cast("Voting", object())
+
+    with pytest.raises(KafkaError, match="stays in its log directory"):
+        hosted.moves(lambda: None).ask(replica, elsewhere(hosted, replica))
+    assert replica.future is None
 
 
 def test_a_move_that_is_asked_for_again_is_one_move(hosted: Hosted) -> None:

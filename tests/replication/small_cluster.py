@@ -6,6 +6,7 @@ Time is trio's, which a test makes virtual (`MockClock`). Metadata reaches a nod
 from __future__ import annotations
 
 import random
+import shutil
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from odradek.kernel.config.broker import BrokerConfig
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.storage_context import StorageContext, StorageFactory
 from odradek.kernel.dispatch.current_leaders import CurrentLeaders
 from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
@@ -52,7 +54,7 @@ from odradek.kernel.replication.isr_reports import IsrReports
 from odradek.kernel.replication.settings import FetcherSettings
 from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota
 from odradek.kernel.replication.tier_starts import TierStarts
-from odradek.kernel.replication.vote_log import VoteLog
+from odradek.kernel.replication.vote_log import VoteLogs
 from odradek.kernel.replication.vote_messages import APIS as VOTES
 from odradek.kernel.replication.voting_replicas import VotingParts, VotingReplicas
 from odradek.kernel.types import ZERO_ID, TopicIdPartition
@@ -60,12 +62,15 @@ from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_01_fetch import ReplicaState
 from odradek.plugins.election_quorum.factory import QuorumElectionFactory
 from odradek.plugins.storage_memory.engine import MemoryEngine
+from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.testing.contracts.storage_base import make_context
 from tests.controller.controller_requests import create_topics, topic
 from tests.controller.metadata_helpers import DrivenController, registration
 from tests.dispatch.memory_client import MemoryClient
 from tests.partitions.local_replicas import make_replicas
 
+ENGINES: dict[str, StorageFactory] = {"memory": MemoryEngine, "segment": SegmentEngine}
+BOOT = uuid.UUID(int=1)
 LAG_MS = 30_000
 POLL_S = 0.001
 VERSIONS = {1: 18, 2: 11}
@@ -83,6 +88,11 @@ def raise_it(operation: DelayedOperation, error: Exception) -> None:
     raise AssertionError(operation) from error
 
 
+def context_of(directory: Path) -> StorageContext:
+    """Return what a node's storage is made with; every disk has an id of its own."""
+    return attrs.evolve(make_context(directory), new_id=lambda: uuid.uuid5(uuid.NAMESPACE_URL, directory.name))
+
+
 class VirtualThreads:
     """Threads that are none: what they are given takes a moment of virtual time."""
 
@@ -95,20 +105,23 @@ class VirtualThreads:
 class Node:
     """One broker: its replicas, what answers for them, and what follows others."""
 
-    def __init__(self, cluster: Cluster, broker_id: int, directory: Path) -> None:
+    def __init__(self, cluster: Cluster, broker_id: int, directory: Path, boot_id: uuid.UUID = BOOT) -> None:
         self.cluster = cluster
         self.broker_id = broker_id
+        self.directory = directory
+        self._scope = trio.CancelScope()
         self.clock = TrioClock()
         self.wheel = TimingWheel(now_ms=self.clock.monotonic_ms())
         self.fetches = Purgatory("Fetch", self.wheel, on_error=raise_it)
         self.replicas, self.lifecycle, self.writes = make_replicas(
             self.clock,
-            {"memory": MemoryEngine(make_context(directory))},
+            {cluster.storage: ENGINES[cluster.storage](context_of(directory))},
             broker_id=broker_id,
             on_progress=self._progressed,
             on_leader_changed=self._leader_changed,
             broker=self.broker,
             ask_isr=lambda replica, change: self.reports.ask(replica, change),
+            known_directory=lambda _topic_id, _index: self.home,
         )
         self.router = Router(
             timer=lambda: 0.0, turn_enders=(self.writes.write_staged,), on_connection_closed=self._closed
@@ -133,7 +146,7 @@ class Node:
             VotingParts(
                 replicas=self.replicas,
                 writes=self.writes,
-                votes=VoteLog(tuple, OsFiles()),
+                votes=VoteLogs(OsFiles(), boot_id),
                 worker=Workers(cast("Any", VirtualThreads()), 1),
                 brokers=self,
                 broker=self.broker,
@@ -173,6 +186,8 @@ class Node:
         self.checks = InSyncChecks(self.replicas, self.clock, lambda: LAG_MS)
         self.lifecycle.let_vote(self.voting)
         self.lifecycle.start()
+        log_dirs = self.replicas.engines[cluster.storage].log_dirs()
+        self.home = log_dirs[0].directory_id if log_dirs else ZERO_ID
 
     @property
     def epoch(self) -> int:
@@ -241,7 +256,15 @@ class Node:
         return response
 
     async def run(self) -> None:
-        """Live until cancelled."""
+        """Live until cancelled, or ended."""
+        with self._scope:
+            await self._serve()
+
+    def end(self) -> None:
+        """End it as `kill -9` does, but for its files, which stay open: the next life begins on a copy of them."""
+        self._scope.cancel()
+
+    async def _serve(self) -> None:
         async with trio.open_nursery() as nursery:
             await nursery.start(self.fetchers.run)
             await nursery.start(self.reports.run)
@@ -297,10 +320,13 @@ class Cluster:
         self.min_isr = min_isr
         self._log_config = log_config
         self._election = election
+        self.storage = "memory" if election == "isr" else "segment"
         rules = self.driven.rules
         elections = {**rules.elections, "quorum": QuorumElectionFactory()}
         self.driven.controller._rules = self.driven.rules = attrs.evolve(rules, elections=elections)
         self._stirred = trio.Event()
+        self._lives = 0
+        self.nursery: trio.Nursery | None = None
         self.nodes = {number: Node(self, number, directory / str(number)) for number in (1, 2, 3)}
 
     def stir(self) -> None:
@@ -334,7 +360,7 @@ class Cluster:
                 replicas, self.driven.image.live_brokers()
             )
             topic_id = uuid.UUID(int=77)
-            record = TopicRecord(name="t", topic_id=topic_id, storage="memory", election=self._election)
+            record = TopicRecord(name="t", topic_id=topic_id, storage=self.storage, election=self._election)
             self.driven.controller.replay(record)
             self.driven.controller.replay(partition_record(topic_id, 0, state, [ZERO_ID] * len(replicas)))
             self.publish()
@@ -359,7 +385,7 @@ class Cluster:
     @property
     def plan(self) -> TopicPlan:
         return TopicPlan(
-            storage="memory",
+            storage=self.storage,
             election=self._election,
             stages=(),
             log_config=self._log_config,
@@ -388,6 +414,38 @@ class Cluster:
     @property
     def leader(self) -> Node:
         return self.nodes[self.state.leader]
+
+    async def restart(
+        self,
+        number: int,
+        *,
+        boot_id: uuid.UUID = BOOT,
+        is_clean: bool = False,
+        change: Callable[[Path], object] = lambda _directory: None,
+    ) -> Node:
+        """End a node's process, and begin another one on its disk.
+
+        Args:
+            number: Whose.
+            boot_id: Of the machine on which it begins.
+            is_clean: Whether it closes its logs.
+            change: What becomes of its disk meanwhile.
+        """
+        old = self.nodes[number]
+        old.end()
+        await trio.testing.wait_all_tasks_blocked()
+        if is_clean:
+            old.lifecycle.close()
+        self._lives += 1
+        directory = old.directory.parent / f"{number} life {self._lives}"
+        shutil.copytree(old.directory, directory)
+        change(directory)
+        self.nodes[number] = fresh = Node(self, number, directory, boot_id)
+        fresh.home = old.home
+        assert self.nursery is not None, "it runs"
+        self.nursery.start_soon(fresh.run)
+        self.publish()
+        return fresh
 
     def cut(self, one: int, *others: int) -> None:
         self.cuts |= {frozenset((one, other)) for other in others}
@@ -419,6 +477,7 @@ async def running(
     """Run a cluster with topic `t`, one partition on these brokers."""
     cluster = Cluster(directory, min_isr, log_config or LogConfig(), election)
     async with trio.open_nursery() as nursery:
+        cluster.nursery = nursery
         for node in cluster.nodes.values():
             nursery.start_soon(node.run)
         await trio.testing.wait_all_tasks_blocked()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import errno
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.contracts.disk_work import do_now
+from odradek.kernel.contracts.disk_work import DiskWork, do_now
 from odradek.kernel.errors import CorruptionError, StorageError
 from odradek.kernel.machine.files import Files, OsFiles
-from odradek.kernel.replication.vote_log import FILE_NAME, MAGIC, REWRITE_BYTES_MIN, VoteLog
+from odradek.kernel.replication.vote_log import FILE_NAME, MAGIC, REWRITE_BYTES_MIN, VoteLogs
 from odradek.kernel.types import Buffer
 from odradek.testing.faults import FaultyFiles, PowerLoss
 
@@ -23,13 +23,28 @@ TOPIC = uuid.UUID(int=1)
 OTHER = uuid.UUID(int=2)
 
 
-def opened(*directories: Path, files: Files | None = None) -> VoteLog:
-    log = VoteLog(lambda: directories, files or OsFiles())
-    log.open()
-    return log
+BOOT = uuid.UUID(int=100)
 
 
-def keep(log: VoteLog, *states: tuple[uuid.UUID, int, bytes | None]) -> None:
+class Opened:
+    """A file of votes in a directory, as a life of a broker has it."""
+
+    def __init__(self, directory: Path, files: Files | None = None) -> None:
+        self.log = VoteLogs(files or OsFiles(), BOOT).of(str(directory))
+
+    def state_of(self, topic_id: uuid.UUID, partition: int) -> bytes | None:
+        kept = self.log.kept(topic_id, partition)
+        return None if kept is None else kept.state
+
+    def begin_keep(self, states: Mapping[tuple[uuid.UUID, int], bytes | None]) -> DiskWork:
+        return self.log.begin_keep(states)
+
+
+def opened(directory: Path, files: Files | None = None) -> Opened:
+    return Opened(directory, files)
+
+
+def keep(log: Opened, *states: tuple[uuid.UUID, int, bytes | None]) -> None:
     do_now(log.begin_keep({(topic_id, partition): state for topic_id, partition, state in states}))
 
 
@@ -171,35 +186,35 @@ def test_a_disk_that_cannot_be_read_is_told_with_the_file(tmp_path: Path) -> Non
         opened(tmp_path)
 
 
-def test_the_file_is_found_in_whatever_directory_it_is(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.mkdir()
-    other.mkdir()
-    keep(opened(other), (TOPIC, 0, b"vote"))
-    log = opened(one, other)
-    keep(log, (TOPIC, 1, b"next"))
-
-    assert log.state_of(TOPIC, 0) == b"vote"
-    assert list(one.iterdir()) == []
-
-
-def test_of_two_files_nobody_knows_which_counts(tmp_path: Path) -> None:
+def test_each_log_directory_has_its_own(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for directory in (one, other):
         directory.mkdir()
-        keep(opened(directory), (TOPIC, 0, b"vote"))
+    logs = VoteLogs(OsFiles(), BOOT)
+    do_now(logs.of(str(one)).begin_keep({(TOPIC, 0): b"one"}))
+    do_now(logs.of(str(other)).begin_keep({(TOPIC, 0): b"other"}))
 
-    with pytest.raises(CorruptionError, match=r"one/partition-votes and .*other/partition-votes"):
-        opened(one, other)
+    assert logs.of(str(one)) is logs.of(str(one))
+    assert [opened(each).state_of(TOPIC, 0) for each in (one, other)] == [b"one", b"other"]
+    assert (
+        repr(logs.of(str(one)))
+        == f"<VoteLog {one / FILE_NAME}: 1 partitions, {(one / FILE_NAME).stat().st_size} bytes>"
+    )
 
 
-def test_without_a_disk_it_is_kept_in_memory() -> None:
-    log = opened()
-    keep(log, (TOPIC, 0, b"vote"))
-    keep(log, (TOPIC, 1, b"vote"), (TOPIC, 0, None))
+@pytest.mark.parametrize(
+    ("kept_in", "now_in", "is_same"),
+    [(BOOT, BOOT, True), (BOOT, OTHER, False), (None, None, False), (BOOT, None, False), (None, BOOT, False)],
+)
+def test_what_is_kept_is_known_by_its_boot(
+    tmp_path: Path, kept_in: uuid.UUID | None, now_in: uuid.UUID | None, is_same: bool
+) -> None:
+    do_now(VoteLogs(OsFiles(), kept_in).of(str(tmp_path)).begin_keep({(TOPIC, 0): b"vote"}))
+    logs = VoteLogs(OsFiles(), now_in)
+    kept = logs.of(str(tmp_path)).kept(TOPIC, 0)
 
-    assert (log.state_of(TOPIC, 0), log.state_of(TOPIC, 1)) == (None, b"vote")
-    assert repr(log).startswith("<VoteLog in memory: 1 partitions")
+    assert kept is not None
+    assert logs.is_of_this_boot(kept) is is_same
 
 
 KEYS = st.tuples(st.sampled_from([TOPIC, OTHER]), st.integers(0, 3))

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.replication.vote_log import VoteLog
 
 from .small_cluster import Cluster, Node, running
 
@@ -50,6 +51,18 @@ async def committed(cluster: Cluster, leader: Node, *values: bytes) -> None:
 def client_values(node: Node) -> list[bytes]:
     """Return what a consumer of a node may see, without what the leaders wrote for themselves."""
     return [value for _offset, value in node.values(node.replica().high_watermark) if value.startswith(b"v")]
+
+
+def votes_log(node: Node) -> VoteLog:
+    """Return where a node keeps its votes."""
+    return node.voting._parts.votes.of(node.replica().log.log_dir)
+
+
+def kept_votes(node: Node) -> bytes:
+    """Return what a node has kept of its votes."""
+    partition = node.replica().partition
+    kept = votes_log(node).kept(partition.topic_id, partition.partition)
+    return b"" if kept is None else kept.state
 
 
 def test_replicas_choose_a_leader_and_the_controller_is_told(tmp_path: Path) -> None:
@@ -125,7 +138,7 @@ def test_what_was_voted_is_kept_by_every_voter(tmp_path: Path) -> None:
         async with running(tmp_path, election="quorum") as cluster:
             leader = await led(cluster, 1, 2, 3)
             replica = leader.replica()
-            kept = [node.voting.state_of(replica.partition) or b"" for node in cluster.nodes.values()]
+            kept = [kept_votes(node) for node in cluster.nodes.values()]
 
             assert [b'"leaderEpoch":%d' % replica.leader_epoch in each for each in kept] == [True] * 3
 
@@ -140,7 +153,7 @@ def test_a_vote_that_cannot_be_kept_is_not_told(tmp_path: Path) -> None:
         async with running(tmp_path, election="quorum") as cluster:
             leader = await led(cluster, 1, 2, 3)
             voter, candidate = followers(cluster)
-            votes: Any = voter.voting._parts.votes
+            votes: Any = votes_log(voter)
             votes.begin_keep = refuse
             cluster.cut(leader.broker_id, voter.broker_id, candidate.broker_id)
             await trio.sleep(8)

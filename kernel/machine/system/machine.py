@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from time import perf_counter
+from typing import Final
+from uuid import UUID
 
 from ..clock import TrioClock
 from ..files import OsFiles
@@ -11,6 +14,17 @@ from ..machine import Machine
 from .network import SystemNetwork
 from .processes import SystemProcesses
 from .threads import SystemThreads
+
+BOOT_ID_PATH: Final = Path("/proc/sys/kernel/random/boot_id")
+"""Where Linux tells it."""
+
+
+def boot_id(path: Path = BOOT_ID_PATH) -> UUID | None:
+    """Return what is new whenever the machine's kernel begins; None where it is not told."""
+    try:
+        return UUID(path.read_text().strip())
+    except (OSError, ValueError):
+        return None
 
 
 def real_machine() -> Machine:
@@ -23,4 +37,5 @@ def real_machine() -> Machine:
         threads=SystemThreads(),
         processes=SystemProcesses(),
         network=SystemNetwork(),
+        boot_id=boot_id(),
     )

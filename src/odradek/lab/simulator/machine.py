@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 from typing import TYPE_CHECKING, Final, NoReturn
+from uuid import UUID
 
 import trio
 
@@ -198,6 +199,7 @@ class Process:
             threads=self._threads,
             processes=None,
             network=self._network,
+            boot_id=UUID(int=host.boots_count),
         )
 
     async def run(self, main: Callable[[], Awaitable[object]]) -> None:
@@ -249,6 +251,7 @@ class SimulatedHost:
         disk: Its disk.
         clock: Its clocks.
         locked: The paths that its process has locked.
+        boots_count: How often its kernel has begun.
         process: What lives on it now, if anything.
     """
 
@@ -262,6 +265,7 @@ class SimulatedHost:
         self.clock = HostClock(world)
         self.locked: dict[Path, Files] = {}
         self.process: Process | None = None
+        self.boots_count = 1
         self._processes_count = 0
 
     def start_process(self) -> Process:
@@ -291,6 +295,7 @@ class SimulatedHost:
         if self.process is not None:
             self.process.kill()
         self.disk.lose_power(style)
+        self.boots_count += 1
 
     def power_on(self) -> None:
         """Let it be there again; nothing lives on it."""

@@ -1,0 +1,199 @@
+"""Voters whose processes end and begin: what they know of their votes and their logs, and what they may do by it."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import cast
+
+from odradek.kernel.replication.vote_log import FILE_NAME
+from odradek.plugins.election_quorum.machine import QuorumElection
+
+from .small_cluster import Cluster, Node, running
+from .test_voting_replicas import client_values, committed, followers, kept_votes, led, run, votes_log
+
+NEXT_BOOT = uuid.UUID(int=2)
+
+
+def is_doubtful(node: Node) -> bool:
+    """Return whether a voter does not trust the end of its log."""
+    return cast("QuorumElection", node.replica().election).standing.may_have_lost
+
+
+def kept_boot(node: Node) -> uuid.UUID | None:
+    """Return in which boot a node has kept its votes last."""
+    partition = node.replica().partition
+    kept = votes_log(node).kept(partition.topic_id, partition.partition)
+    return None if kept is None else kept.boot_id
+
+
+def losing(bytes_count: int) -> Callable[[Path], None]:
+    """Return what takes the end of the log of partition 0 off a disk."""
+
+    def lose(directory: Path) -> None:
+        (path,) = directory.glob("logs0/t-0/*.log")
+        data = path.read_bytes()
+        path.write_bytes(data[: max(len(data) - bytes_count, 0)])
+
+    return lose
+
+
+async def caught_up(cluster: Cluster, nodes: Iterable[Node], *values: bytes) -> None:
+    """Wait until some nodes show these records."""
+    wanted = list(values)
+    await cluster.wait("all have caught up", lambda: all(client_values(node) == wanted for node in nodes))
+
+
+def test_a_voter_that_was_killed_votes_on(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            killed, gone = followers(cluster)
+            fresh = await cluster.restart(killed.broker_id)
+
+            assert not is_doubtful(fresh)
+
+            cluster.cut(leader.broker_id, 0, killed.broker_id, gone.broker_id)
+            second = await led(cluster, killed.broker_id, gone.broker_id)
+            await committed(cluster, second, b"v2")
+            await caught_up(cluster, [second], b"v1", b"v2")
+
+    run(body)
+
+
+def test_a_voter_that_lost_power_does_not_vote_before_it_has_caught_up(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            lost, behind = followers(cluster)
+            cluster.cut(leader.broker_id, behind.broker_id)
+            await committed(cluster, leader, b"v1", b"v2")
+            cluster.cut(leader.broker_id, 0, lost.broker_id, behind.broker_id)
+            fresh = await cluster.restart(lost.broker_id, boot_id=NEXT_BOOT, change=losing(1000))
+            for _ in range(80):
+                await cluster.stirred()
+                leading = [node.broker_id for node in (fresh, behind) if node.replica().is_leader]
+
+                assert leading == []  # who has these records is not among the two
+                assert is_doubtful(fresh)
+
+            cluster.heal()
+            await led(cluster, 1, 2, 3)
+            await cluster.wait("it has caught up", lambda: not is_doubtful(fresh))
+            await cluster.wait("that is kept", lambda: b"mayHaveLost" not in kept_votes(fresh))
+            await caught_up(cluster, cluster.nodes.values(), b"v1", b"v2")
+
+    run(body)
+
+
+def test_a_doubt_outlives_a_process(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            lost = followers(cluster)[0].broker_id
+            cluster.cut(lost, 0, *(each for each in (1, 2, 3) if each != lost))
+            fresh = await cluster.restart(lost, boot_id=NEXT_BOOT)
+            await cluster.wait("the doubt is kept", lambda: b"mayHaveLost" in kept_votes(fresh))
+            again = await cluster.restart(lost, boot_id=NEXT_BOOT)
+
+            assert is_doubtful(again)
+
+    run(body)
+
+
+def test_a_clean_stop_leaves_no_doubt_and_the_next_boot_is_known(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            number = followers(cluster)[0].broker_id
+            fresh = await cluster.restart(number, boot_id=NEXT_BOOT, is_clean=True)
+
+            assert not is_doubtful(fresh)
+
+            await cluster.wait("its boot is kept", lambda: kept_boot(fresh) == NEXT_BOOT)
+            killed = await cluster.restart(number, boot_id=NEXT_BOOT)
+
+            assert not is_doubtful(killed)
+
+    run(body)
+
+
+def test_all_that_were_killed_elect_again_and_have_lost_nothing(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1", b"v2")
+            epoch = cluster.state.leader_epoch
+            for number in (1, 2, 3):
+                await cluster.restart(number)
+            await cluster.wait("another epoch has a leader", lambda: cluster.state.leader_epoch > epoch)
+            again = await led(cluster, 1, 2, 3)
+            await committed(cluster, again, b"v3")
+            await caught_up(cluster, cluster.nodes.values(), b"v1", b"v2", b"v3")
+
+    run(body)
+
+
+def test_all_that_lost_power_elect_whoever_has_most(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            await committed(cluster, leader, b"v2")
+            epoch, most = cluster.state.leader_epoch, leader.broker_id % 3 + 1
+            for number in (1, 2, 3):
+                lost_bytes = 0 if number == most else 1 if number == leader.broker_id else 10_000
+                await cluster.restart(number, boot_id=NEXT_BOOT, change=losing(lost_bytes))
+            await cluster.wait("another epoch has a leader", lambda: cluster.state.leader_epoch > epoch)
+            again = await led(cluster, 1, 2, 3)
+
+            assert again.broker_id == most
+            await caught_up(cluster, cluster.nodes.values(), b"v1", b"v2")
+            assert not any(is_doubtful(node) for node in cluster.nodes.values())
+
+    run(body)
+
+
+def emptied(directory: Path) -> None:
+    """Replace a disk."""
+    shutil.rmtree(directory / "logs0")
+
+
+def test_a_voter_whose_disk_was_replaced_has_no_vote(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            replaced, other = followers(cluster)
+            fresh = await cluster.restart(replaced.broker_id, change=emptied)
+
+            assert fresh.replicas.find("t", 0) is None
+            assert len(list(fresh.replicas.failed)) == 1
+
+            await committed(cluster, leader, b"v2")
+            cluster.cut(leader.broker_id, 0, 1, 2, 3)
+            for _ in range(80):
+                await cluster.stirred()
+
+                assert not other.replica().is_leader
+
+    run(body)
+
+
+def test_a_voter_whose_votes_are_gone_has_no_vote(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            number = followers(cluster)[0].broker_id
+            fresh = await cluster.restart(number, change=lambda disk: (disk / "logs0" / FILE_NAME).unlink())
+
+            assert fresh.replicas.find("t", 0) is None
+            assert len(list(fresh.replicas.failed)) == 1
+
+    run(body)
