@@ -108,6 +108,7 @@ class BrokerParts:
             published=published,
             role_changed=self.events.role_changed,
         )
+        metadata.channels.on_refused = replication.voting.peer_refused
         metadata.follower.config_listeners.append(lambda _config: replication.fetchers.settings_altered())
         return replication
 

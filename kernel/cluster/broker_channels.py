@@ -5,23 +5,32 @@ Requests of one channel are answered one after the other, so what waits (a follo
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 from ..config.listeners import inter_broker_listener
+from ..peers.errors import NobodyListensError
 from .peer_channel import PeerChannel
 from .peer_settings import listener_tls, peer_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..config.broker import BrokerConfig
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
+    from ..peers.errors import ClientError
     from ..wire.message import Message
 
 
 class BrokerChannels:
-    """Life: made, `run` as a service; `request` by any task of the same trio run."""
+    """Life: made, `run` as a service; `request` by any task of the same trio run.
+
+    Attributes:
+        on_refused: Told of a broker whose machine says that nobody listens there. Does not raise.
+    """
 
     def __init__(self, config: BrokerConfig, machine: Machine, published: PublishedImage) -> None:
         """Make it without a channel.
@@ -31,6 +40,7 @@ class BrokerChannels:
             machine: The network.
             published: Says where brokers are.
         """
+        self.on_refused: Callable[[int], object] = _nothing
         self._config = config
         self._machine = machine
         self._published = published
@@ -80,7 +90,7 @@ class BrokerChannels:
         return await channel.request(message, timeout_ms=timeout_ms)
 
     def _new(self, node_id: int, purpose: str) -> PeerChannel:
-        return PeerChannel(
+        channel = PeerChannel(
             f"broker {node_id}{f', {purpose}' if purpose else ''}",
             address=lambda: self.address_of(node_id),
             settings=peer_settings(self._config),
@@ -88,3 +98,14 @@ class BrokerChannels:
             random_source=self._machine.random,
             tls=listener_tls(self._config, self._listener),
         )
+        channel.on_failure = partial(self._not_reached, node_id)
+        return channel
+
+    def _not_reached(self, node_id: int, _where: tuple[str, int], error: ClientError) -> bool:
+        if isinstance(error, NobodyListensError):
+            self.on_refused(node_id)
+        return True
+
+
+def _nothing(_node_id: int) -> None:
+    """Do nothing: nobody has asked to be told."""

@@ -102,3 +102,25 @@ class _Outbox:
         if not self._waiting:
             self._has_any = trio.Event()
         return gathered((topic_id, message) for (topic_id, _index), message in messages.items())
+
+
+class Asked:
+    """A request of many partitions, and what is answered of it by now. Owned by who waits for it."""
+
+    def __init__(self) -> None:
+        """Begin with no answer."""
+        self.open_count = 0
+        self.answers: list[tuple[UUID | None, Message]] = []
+        self._done = trio.Event()
+
+    def take(self, partition: TopicIdPartition, message: Message) -> None:
+        """Take a partition's answer."""
+        self.answers.append((partition.topic_id, message))
+        self.open_count -= 1
+        if not self.open_count:
+            self._done.set()
+
+    async def wait(self) -> None:
+        """Wait until all that were asked have answered. Cancelled: what there is stays."""
+        if self.open_count:
+            await self._done.wait()

@@ -27,18 +27,17 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ..classes import frozen
-from ..contracts.election import FetchEnded, IsrChange, LeadershipGivenUp, PeerMessage, Role
+from ..contracts.election import FetchEnded, IsrChange, LeadershipGivenUp, PeerMessage, PeerRefused, Role
 from ..errors import ErrorCode, StorageError, error_code
 from ..machine.turnstile import take_turn
 from ..partitions.election_driver import leads_in, walk
 from ..partitions.voting import Votes
 from ..records.control import build_control_batch
-from .vote_channels import VoteChannels
+from .vote_channels import Asked, VoteChannels
 from .vote_messages import gathered, parts, response_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from uuid import UUID
 
     from ..contracts.disk_work import DiskWork
     from ..contracts.election import KnownBroker
@@ -124,7 +123,7 @@ class VotingReplicas:
         self._later: dict[str, dict[VoteKey, bytes | None]] = {}
         self._changed: set[Replica] = set()
         self._progressed: set[Replica] = set()
-        self._asked: dict[int, _Asked] = {}
+        self._asked: dict[int, Asked] = {}
         self._correlation_id = 0
         self._calm_due_ms = 0
         self._woken = trio.Event()
@@ -192,6 +191,16 @@ class VotingReplicas:
         except Exception as error:  # a plugin's: its partition pays, nobody else
             self._parts.replicas.fail(replica, error)
 
+    def peer_refused(self, broker_id: int) -> None:
+        """Take note that a broker's machine refuses connections: its process is gone, whoever it leads need not wait.
+
+        Does not raise.
+        """
+        event = PeerRefused(broker_id)
+        for replica in list(self._voting):
+            if replica.leader_id == broker_id or replica.election.role is Role.CANDIDATE:
+                self._step_input(replica, event)
+
     # ------------------------------------------------------------------------------------------- what other brokers ask
 
     async def answer(self, request: Message) -> Message:
@@ -199,7 +208,7 @@ class VotingReplicas:
 
         Partitions that have no answer in time are left out. Cancelled: what the request changed is changed.
         """
-        asked = _Asked()
+        asked = Asked()
         first = self._correlation_id + 1
         for part in parts(request):
             replica = self._voter(part)
@@ -226,8 +235,11 @@ class VotingReplicas:
                 self._step_message(replica, broker_id, part.alone(replica.partition), 0)
 
     def _step_message(self, replica: Replica, broker_id: int, message: Message, correlation_id: int) -> None:
+        self._step_input(replica, PeerMessage(broker_id, message, correlation_id))
+
+    def _step_input(self, replica: Replica, event: PeerMessage | PeerRefused) -> None:
         try:
-            replica.step(PeerMessage(broker_id, message, correlation_id))
+            replica.step(event)
         except Exception as error:  # a plugin's: its partition pays, nobody else
             self._parts.replicas.fail(replica, error)
 
@@ -423,25 +435,6 @@ class VotingReplicas:
 
 def _key(partition: TopicIdPartition) -> VoteKey:
     return partition.topic_id, partition.partition
-
-
-class _Asked:
-    """A request of many partitions, and what is answered of it by now."""
-
-    def __init__(self) -> None:
-        self.open_count = 0
-        self.answers: list[tuple[UUID | None, Message]] = []
-        self._done = trio.Event()
-
-    def take(self, partition: TopicIdPartition, message: Message) -> None:
-        self.answers.append((partition.topic_id, message))
-        self.open_count -= 1
-        if not self.open_count:
-            self._done.set()
-
-    async def wait(self) -> None:
-        if self.open_count:
-            await self._done.wait()
 
 
 @frozen

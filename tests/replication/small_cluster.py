@@ -39,7 +39,7 @@ from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.peers.backoff import Backoff
-from odradek.kernel.peers.errors import ConnectionFailedError
+from odradek.kernel.peers.errors import ConnectionFailedError, NobodyListensError
 from odradek.kernel.purgatory.delayed_operation import DelayedOperation
 from odradek.kernel.purgatory.purgatory import Purgatory
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
@@ -213,6 +213,10 @@ class Node:
     async def request(self, node_id: int, message: Message, *, timeout_ms: int, purpose: str = "") -> Any:
         """See `BrokerRequests.request`: through whole frames and the other's router, unless the two are cut."""
         other = self.cluster.nodes[node_id]
+        if node_id in self.cluster.refusing:
+            await trio.sleep(POLL_S)
+            self.voting.peer_refused(node_id)  # as its channel tells
+            raise NobodyListensError(f"nobody listens at {node_id}")
         if message.__api_key__ in VOTES:
             return await self._ask_vote(other, message)
         client = MemoryClient(other.router)
@@ -316,6 +320,7 @@ class Cluster:
         self.driven = DrivenController(brokers=3)
         self.cuts: set[frozenset[int]] = set()
         self.deaf: set[int] = set()
+        self.refusing: set[int] = set()
         self.asked: list[Message] = []
         self.min_isr = min_isr
         self._log_config = log_config

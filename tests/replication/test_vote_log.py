@@ -196,10 +196,7 @@ def test_each_log_directory_has_its_own(tmp_path: Path) -> None:
 
     assert logs.of(str(one)) is logs.of(str(one))
     assert [opened(each).state_of(TOPIC, 0) for each in (one, other)] == [b"one", b"other"]
-    assert (
-        repr(logs.of(str(one)))
-        == f"<VoteLog {one / FILE_NAME}: 1 partitions, {(one / FILE_NAME).stat().st_size} bytes>"
-    )
+    assert repr(logs.of(str(one))).startswith(f"<VoteLog {one / FILE_NAME}: 1 partitions, ")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import cast
 
+import trio
+
 from odradek.kernel.replication.vote_log import FILE_NAME
 from odradek.plugins.election_quorum.machine import QuorumElection
 
@@ -119,6 +121,24 @@ def test_a_clean_stop_leaves_no_doubt_and_the_next_boot_is_known(tmp_path: Path)
             killed = await cluster.restart(number, boot_id=NEXT_BOOT)
 
             assert not is_doubtful(killed)
+
+    run(body)
+
+
+def test_whom_the_leaders_machine_refuses_does_not_wait_for_it(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            left = [node.broker_id for node in followers(cluster)]
+            leader.end()
+            cluster.refusing.add(leader.broker_id)
+            cluster.cut(leader.broker_id, 0, *left)
+            begun = trio.current_time()
+            second = await led(cluster, *left)
+            await committed(cluster, second, b"v2")
+
+            assert trio.current_time() - begun < 1  # the fetch time-out is two seconds
 
     run(body)
 
