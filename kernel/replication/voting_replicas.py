@@ -143,10 +143,12 @@ class VotingReplicas:
             if log.log_end_offset or not is_at_home:
                 raise StorageError(FORGOTTEN)
             return Votes()
-        is_of_this_boot = logs.is_of_this_boot(kept)
-        if log.was_clean and not is_of_this_boot:  # from now on this boot's page cache has it
-            self._keep_later(log.log_dir, key, kept.state)
-        return Votes(kept.state, may_have_lost=not (log.was_clean or is_of_this_boot))
+        if logs.is_of_this_boot(kept):
+            return Votes(kept.state)
+        if not log.was_clean or not log.log_end_offset:  # one of which nothing is left is as clean as a new one
+            return Votes(kept.state, may_have_lost=True)
+        self._keep_later(log.log_dir, key, kept.state)  # from now on this boot's page cache has it
+        return Votes(kept.state)
 
     def _keep_later(self, log_dir: str, key: VoteKey, state: bytes | None) -> None:
         self._later.setdefault(log_dir, {})[key] = state

@@ -10,6 +10,7 @@ from typing import cast
 
 import trio
 
+from odradek.kernel.contracts.election import Role
 from odradek.kernel.replication.vote_log import FILE_NAME
 from odradek.plugins.election_quorum.machine import QuorumElection
 
@@ -91,6 +92,23 @@ def test_a_voter_that_lost_power_does_not_vote_before_it_has_caught_up(tmp_path:
     run(body)
 
 
+def test_a_log_that_is_gone_with_the_power_is_no_new_one(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            lost = followers(cluster)[0].broker_id
+            cluster.cut(lost, 0, *(each for each in (1, 2, 3) if each != lost))
+            fresh = await cluster.restart(
+                lost, boot_id=NEXT_BOOT, change=lambda disk: shutil.rmtree(disk / "logs0" / "t-0")
+            )
+
+            assert fresh.replica().log.log_end_offset == 0
+            assert is_doubtful(fresh)
+
+    run(body)
+
+
 def test_a_doubt_outlives_a_process(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path, election="quorum") as cluster:
@@ -135,10 +153,13 @@ def test_whom_the_leaders_machine_refuses_does_not_wait_for_it(tmp_path: Path) -
             cluster.refusing.add(leader.broker_id)
             cluster.cut(leader.broker_id, 0, *left)
             begun = trio.current_time()
-            second = await led(cluster, *left)
-            await committed(cluster, second, b"v2")
+            waiting = [cluster.nodes[each].replica().election for each in left]
+            await cluster.wait("somebody stands", lambda: any(each.role is not Role.FOLLOWER for each in waiting))
 
             assert trio.current_time() - begun < 1  # the fetch time-out is two seconds
+
+            second = await led(cluster, *left)
+            await committed(cluster, second, b"v2")
 
     run(body)
 
