@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from uuid import UUID
 
-    from ..config.broker import BrokerConfig
     from ..contracts.storage_context import StorageFactory
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
@@ -103,7 +102,7 @@ class LogParts:
             flushes=self.flushes,
             clock=clock,
             threads=threads,
-            settings=upkeep_settings(config),
+            settings=UpkeepSettings.of(config),
         )
         policies = Policies(config.registry.cleanup_policies)
         self.retention = Retention(
@@ -112,7 +111,7 @@ class LogParts:
             policies=policies,
             clock=clock,
             threads=threads,
-            settings=lambda: retention_settings(published.config),
+            settings=lambda: RetentionSettings.of(published.config),
         )
         self.compactor = Compactor(
             replicas=self.replicas,
@@ -238,22 +237,3 @@ class LogParts:
     def close(self) -> None:
         """Keep everything and close all logs, as cleanly shut down."""
         self.lifecycle.close()
-
-
-def retention_settings(config: BrokerConfig) -> RetentionSettings:
-    """Pick what Retention needs: who has logs looked at often wants it from the start, unless they say otherwise."""
-    delay = "log.initial.task.delay.ms"
-    return RetentionSettings(
-        check_interval_ms=config.get_int("log.retention.check.interval.ms"),
-        initial_delay_ms=config.get_int(delay) if config.is_set(delay) else None,
-    )
-
-
-def upkeep_settings(config: BrokerConfig) -> UpkeepSettings:
-    """Return how often the upkeep works."""
-    return UpkeepSettings(
-        checkpoint_interval_ms=config.get_int("replica.high.watermark.checkpoint.interval.ms"),
-        snapshot_interval_ms=config.get_int("log.flush.offset.checkpoint.interval.ms"),
-        producer_expiration_interval_ms=config.get_int("producer.id.expiration.check.interval.ms"),
-        flush_check_interval_ms=config.get_int("log.flush.scheduler.interval.ms"),
-    )

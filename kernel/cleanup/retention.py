@@ -23,6 +23,7 @@ from .log_states import state_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..config.broker import BrokerConfig
     from ..contracts.cleanup import CleanupSettings, Deletion
     from ..machine.clock import Clock
     from ..machine.threads import Threads
@@ -48,6 +49,15 @@ class RetentionSettings:
 
     check_interval_ms: int
     initial_delay_ms: int | None = None
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> RetentionSettings:
+        """Take them from the configuration: who has logs looked at often wants that at once, unless told otherwise."""
+        delay = "log.initial.task.delay.ms"
+        return cls(
+            check_interval_ms=config.get_int("log.retention.check.interval.ms"),
+            initial_delay_ms=config.get_int(delay) if config.is_set(delay) else None,
+        )
 
 
 class Retention:

@@ -36,6 +36,7 @@ from .unkept_snapshots import keep_first, keep_many_producers
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from ..contracts.services import ConfigView
     from ..delay.ledger import DelayLedger
     from ..machine.clock import Clock
     from ..machine.threads import Threads
@@ -68,6 +69,16 @@ class UpkeepSettings:
     snapshot_interval_ms: int
     producer_expiration_interval_ms: int
     flush_check_interval_ms: int
+
+    @classmethod
+    def of(cls, config: ConfigView) -> UpkeepSettings:
+        """Take them from the broker's configuration."""
+        return cls(
+            checkpoint_interval_ms=config.get_int("replica.high.watermark.checkpoint.interval.ms"),
+            snapshot_interval_ms=config.get_int("log.flush.offset.checkpoint.interval.ms"),
+            producer_expiration_interval_ms=config.get_int("producer.id.expiration.check.interval.ms"),
+            flush_check_interval_ms=config.get_int("log.flush.scheduler.interval.ms"),
+        )
 
 
 class Upkeep:
