@@ -31,6 +31,7 @@ WITH_BROKER = [
     "configs describe broker 1 --all",
     "groups list",
     "transactions list",
+    "delay list closed-pipe",
     "perf produce closed-pipe -n 10",
     "perf consume closed-pipe -n 10",
     "topics delete closed-pipe",

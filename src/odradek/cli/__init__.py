@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "configs": "show and change the settings of topics, brokers and groups while they run",
     "groups": "list, describe (with lag) and delete groups of consumers, and reset their offsets",
     "transactions": "list, describe, find those that hang and end them",
+    "delay": "list, show and withdraw records that wait until they are due, and wait for them",
     "produce": "write records from files or standard input",
     "consume": "read records from any place in a topic",
     "log": "show what is inside segments, indexes and checkpoints on disk",

@@ -1,0 +1,137 @@
+"""Pure core: which records wait in a partition, read from its log by who has no broker's ledger: `odradek delay`.
+
+What waits is a function of the log, so whoever fetches the log knows it, from any broker and through any client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from odradek.kernel.delay.companion import read_companion
+from odradek.kernel.delay.headers import DELAY_ID
+from odradek.kernel.delay.ledger import DelayLedger
+from odradek.kernel.records.batch import iterate_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from odradek.kernel.contracts.delay_queue import WaitingRecord
+    from odradek.kernel.delay.companion import WaitingEntry
+    from odradek.kernel.records.record import Record
+    from odradek.kernel.types import Buffer
+
+
+@attrs.frozen
+class DelayedRecord:
+    """A record that waits.
+
+    Attributes:
+        due_ms: When it is due, epoch milliseconds.
+        record: As it was produced, at its own offset.
+    """
+
+    due_ms: int
+    record: Record
+
+    @property
+    def name(self) -> str | None:
+        """By which it can be withdrawn."""
+        value = dict(self.record.headers).get(DELAY_ID)
+        return None if value is None else value.decode(errors="backslashreplace")
+
+
+class _PlainQueue:
+    """A `DelayQueue` that keeps all in a dictionary: it is asked once."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[tuple[int, int], int] = {}
+        self.cancels: dict[bytes, int] = {}
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self.waiting)
+
+    def waits(self, waiting: WaitingRecord) -> None:
+        self.waiting[waiting.due_ms, waiting.origin] = waiting.companion
+
+    def note_due(self, due_ms: int) -> None:
+        """Forget nothing, and need not know."""
+
+    def cancelled(self, id_digest: bytes, origin: int) -> None:
+        self.cancels[id_digest] = origin
+
+    def delivered(self, due_ms: int, origin: int) -> None:
+        self.waiting = {key: companion for key, companion in self.waiting.items() if key > (due_ms, origin)}
+
+    def start_advanced(self, offset: int) -> None:
+        self.waiting = {key: companion for key, companion in self.waiting.items() if companion >= offset}
+
+    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
+        """Forget nothing."""
+
+    def prepare(self, now_ms: int) -> bool:
+        return True
+
+    def due(self, now_ms: int, count_max: int) -> Sequence[WaitingRecord]:
+        return ()
+
+    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
+        return id_digest is not None and origin < self.cancels.get(id_digest, -1)
+
+    def next_due_ms(self) -> int | None:
+        return min((due_ms for due_ms, _ in self.waiting), default=None)
+
+    def encode(self) -> Iterable[bytes]:
+        return ()
+
+
+class _Queues:
+    def new(self) -> _PlainQueue:
+        return _PlainQueue()
+
+    def restore(self, data: bytes) -> _PlainQueue:
+        raise ValueError("nothing was kept")
+
+
+_QUEUES: Final = _Queues()
+
+
+class WaitingRecords:
+    """What waits in one partition, as far as its log was read.
+
+    Attributes:
+        next_offset: From where on the log is to be fetched.
+    """
+
+    def __init__(self, start_offset: int) -> None:
+        """Begin where the log does."""
+        self._ledger = DelayLedger(_QUEUES, on_due=lambda _due_ms: None)
+        self._held: dict[int, list[tuple[WaitingEntry, Record]]] = {}
+        self.next_offset = start_offset
+
+    def read(self, records: Buffer) -> None:
+        """Take what a fetch from `next_offset` on has brought; a batch that is cut off is to be fetched again."""
+        for position, header in iterate_batches(records):
+            if header.base_offset < self.next_offset:
+                continue
+            batch = records[position : position + header.length_bytes]
+            self._ledger.saw(batch, header)
+            companion = read_companion(batch, header)
+            if companion is not None and not companion.is_delivery:
+                self._held[header.base_offset] = list(companion.records())
+            self.next_offset = header.next_offset
+
+    def waiting(self) -> list[DelayedRecord]:
+        """Return what waits, in the order in which it is due, but for what was withdrawn."""
+        queue = self._ledger.queue
+        assert isinstance(queue, _PlainQueue)
+        needed = self._ledger.needed_from()
+        self._held = {offset: held for offset, held in self._held.items() if needed is not None and offset >= needed}
+        found = []
+        for (due_ms, origin), offset in sorted(queue.waiting.items()):
+            for entry, record in self._held[offset]:
+                if entry.origin == origin and not queue.is_withdrawn(entry.id_digest, origin):
+                    found.append(DelayedRecord(due_ms, record))
+        return found
