@@ -67,14 +67,15 @@ class DelayedPartition:
     def begin(self) -> None:
         hosted = self.hosted
         self.delivery = DelayDelivery(replicas=hosted.replicas, writes=hosted.writes, clock=hosted.clock)
-        self._take_state()
+        self.take_state()
 
     def lead(self) -> None:
         """Become the leader, in a new epoch."""
         self.leader, self.epoch = 1, self.epoch + 1
-        self._take_state()
+        self.take_state()
 
-    def _take_state(self) -> None:
+    def take_state(self) -> None:
+        """Hear who leads, and in which epoch."""
         self.hosted.open("t", leader=self.leader, epoch=self.epoch, log_config=self.log_config, delay=WAITS)
         self.delivery.look_around()
 
