@@ -215,14 +215,23 @@ def test_who_hears_nothing_is_answered_in_its_time() -> None:
 # -------------------------------------------------------------------------------------------------------- FetchSnapshot
 
 
-def snapshot(end_offset: int, epoch: int, leader_epoch: int = 3, cluster_id: str | None = None) -> FetchSnapshotRequest:
+def snapshot(
+    end_offset: int,
+    epoch: int,
+    leader_epoch: int = 3,
+    cluster_id: str | None = None,
+    *,
+    position: int = 0,
+    topic: str = METADATA_TOPIC,
+) -> FetchSnapshotRequest:
     wanted = PartitionSnapshot(
         current_leader_epoch=leader_epoch,
         snapshot_id=SnapshotId(end_offset=end_offset, epoch=epoch),
+        position=position,
         replica_directory_id=THERE,
     )
-    topic = TopicSnapshot(name=METADATA_TOPIC, partitions=[wanted])
-    return FetchSnapshotRequest(cluster_id=cluster_id, replica_id=VOTER, max_bytes=1000, topics=[topic])
+    asked = TopicSnapshot(name=topic, partitions=[wanted])
+    return FetchSnapshotRequest(cluster_id=cluster_id, replica_id=VOTER, max_bytes=1000, topics=[asked])
 
 
 def part_of_snapshot(feed: ControllerFeed, request: FetchSnapshotRequest) -> Any:
@@ -256,6 +265,25 @@ def test_a_voter_that_fetches_a_snapshot_is_there_and_has_nothing() -> None:
     assert feed.fetched == [(VOTER, 0)]
 
 
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (snapshot(7, 2, position=3), ErrorCode.POSITION_OUT_OF_RANGE),
+        (snapshot(7, 2, position=-1), ErrorCode.POSITION_OUT_OF_RANGE),
+        (snapshot(6, 2), ErrorCode.SNAPSHOT_NOT_FOUND),
+        (snapshot(7, 1), ErrorCode.SNAPSHOT_NOT_FOUND),
+        (snapshot(7, 2, 2), ErrorCode.FENCED_LEADER_EPOCH),
+        (snapshot(7, 2, 4), ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (snapshot(7, 2, topic="orders"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+    ids=["behind its end", "before it", "another end", "another epoch", "older leader", "later leader", "another log"],
+)
+def test_a_part_that_no_snapshot_has_is_refused(request_: FetchSnapshotRequest, code: ErrorCode) -> None:
+    part, _ = part_of_snapshot(leading(snapshots={(7, 2): b"new"}), request_)
+
+    assert (part.error_code, bytes(part.unaligned_records)) == (code, b"")
+
+
 # ------------------------------------------------------------------------------------------------------------ elections
 
 
@@ -264,14 +292,18 @@ def vote_request(cluster_id: str | None = "cluster", topic: str = METADATA_TOPIC
     return vote.VoteRequest(cluster_id=cluster_id, topics=[vote.TopicData(topic_name=topic, partitions=[part])])
 
 
-def begin_request() -> begin.BeginQuorumEpochRequest:
+def begin_request(cluster_id: str | None = None) -> begin.BeginQuorumEpochRequest:
     part = begin.PartitionData(leader_id=3, leader_epoch=4)
-    return begin.BeginQuorumEpochRequest(topics=[begin.TopicData(topic_name=METADATA_TOPIC, partitions=[part])])
+    return begin.BeginQuorumEpochRequest(
+        cluster_id=cluster_id, topics=[begin.TopicData(topic_name=METADATA_TOPIC, partitions=[part])]
+    )
 
 
-def end_request() -> end.EndQuorumEpochRequest:
+def end_request(cluster_id: str | None = None) -> end.EndQuorumEpochRequest:
     part = end.PartitionData(leader_id=3, leader_epoch=4)
-    return end.EndQuorumEpochRequest(topics=[end.TopicData(topic_name=METADATA_TOPIC, partitions=[part])])
+    return end.EndQuorumEpochRequest(
+        cluster_id=cluster_id, topics=[end.TopicData(topic_name=METADATA_TOPIC, partitions=[part])]
+    )
 
 
 @pytest.mark.parametrize(
@@ -312,12 +344,25 @@ def test_a_vote_is_asked_of_this_cluster_and_this_log_only() -> None:
     [
         lambda feed: answer_of(MetadataFetchHandler(feed=lambda: feed), fetch(cluster_id="another")),
         lambda feed: FetchSnapshotHandler(feed=lambda: feed).handle(snapshot(7, 2, cluster_id="another"), context(1)),
+        lambda feed: answer_of(ElectionHandler(53, feed=lambda: feed), begin_request("another")),
+        lambda feed: answer_of(ElectionHandler(54, feed=lambda: feed), end_request("another")),
         lambda feed: answer_of(
             VotersHandler(80, feed=lambda: feed, listener="CONTROLLER"), added(cluster_id="another")
         ),
+        lambda feed: answer_of(
+            VotersHandler(81, feed=lambda: feed, listener="CONTROLLER"), removed(cluster_id="another")
+        ),
         lambda feed: answer_of(VotersHandler(82, feed=lambda: feed, listener="CONTROLLER"), updated("another")),
     ],
-    ids=["Fetch", "FetchSnapshot", "AddRaftVoter", "UpdateRaftVoter"],
+    ids=[
+        "Fetch",
+        "FetchSnapshot",
+        "BeginQuorumEpoch",
+        "EndQuorumEpoch",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
+        "UpdateRaftVoter",
+    ],
 )
 def test_whoever_is_of_another_cluster_is_refused_and_changes_nothing(ask: Callable[[ControllerFeed], Any]) -> None:
     feed = leading()
@@ -370,8 +415,10 @@ def added(voter_id: int = 4, *, listener: str = "controller", **more: Any) -> ad
     )
 
 
-def removed(voter_id: int = 3, directory: uuid.UUID = ELSEWHERE) -> RemoveRaftVoterRequest:
-    return RemoveRaftVoterRequest(cluster_id=None, voter_id=voter_id, voter_directory_id=directory)
+def removed(
+    voter_id: int = 3, directory: uuid.UUID = ELSEWHERE, cluster_id: str | None = None
+) -> RemoveRaftVoterRequest:
+    return RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory)
 
 
 def updated(cluster_id: str | None = None, epoch: int = 3) -> update.UpdateRaftVoterRequest:

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from uuid import UUID
 
+import attrs
 import pytest
 import trio
 import trio.testing
@@ -268,7 +269,11 @@ def test_a_snapshot_that_cannot_be_taken_changes_nothing(tmp_path: Path) -> None
             whole = encode_snapshot(image_of(offset=99), 0)
             with pytest.raises(CorruptionError):
                 await node.images.take_snapshot(SnapshotId(100, 1), whole[:-1])
+            newer = attrs.evolve(image_of(offset=99), format_version=FORMAT_VERSION + 1)
+            with pytest.raises(StorageError, match="start the newer version that wrote it"):
+                await node.images.take_snapshot(SnapshotId(100, 1), encode_snapshot(newer, 0))
             assert not snapshots(tmp_path).ids()
+            assert node.images.image is before
             node.replica.win(2)
             with pytest.raises(KafkaError) as refused:
                 await node.images.take_snapshot(SnapshotId(100, 1), whole)

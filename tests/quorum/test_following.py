@@ -13,7 +13,7 @@ import trio
 from odradek.kernel.cluster.metadata_fetches import MetadataFetcher
 from odradek.kernel.contracts.election import ElectionInput, FetchEnded, PeerRefused, Role
 from odradek.kernel.controller.snapshots import SnapshotId
-from odradek.kernel.errors import ConfigError, ErrorCode, StorageError
+from odradek.kernel.errors import ConfigError, CorruptionError, ErrorCode, StorageError
 from odradek.kernel.metadata.records import ConfigRecord
 from odradek.kernel.quorum.following import MetadataFollowing
 from odradek.kernel.records.batch import iterate_batches
@@ -36,6 +36,7 @@ class FakeLog:
     Attributes:
         inputs: What the election was told.
         done: What happened to the log, in order.
+        refused: Snapshots that are not taken the first time, and why.
     """
 
     def __init__(self) -> None:
@@ -43,6 +44,7 @@ class FakeLog:
         self.end_offset, self.latest_epoch, self.high_watermark = 0, -1, 0
         self.inputs: list[ElectionInput] = []
         self.done: list[str] = []
+        self.refused: dict[bytes, Exception] = {}
         self._flushed = 0
         self._changed = trio.Event()
 
@@ -93,6 +95,8 @@ class FakeLog:
         self.done.append(f"truncate {offset}")
 
     async def take_snapshot(self, identifier: SnapshotId, data: bytes) -> None:
+        if data in self.refused:
+            raise self.refused.pop(data)
         self.end_offset = self._flushed = self.high_watermark = identifier.end_offset
         self.latest_epoch = identifier.epoch
         self.done.append(f"snapshot {identifier.end_offset} of {data!r}")
@@ -251,6 +255,29 @@ def test_a_snapshot_is_taken_part_by_part_and_the_leader_lives_all_the_while() -
     taken = [*parts, "snapshot 2 of b'all before'", "ended 1"]
 
     assert beside(main) == [*taken, "append 2", "flush 3", "commit 3", "ended 1"]
+
+
+def test_a_snapshot_that_was_torn_is_fetched_again() -> None:
+    async def main(following: Following) -> list[str]:
+        following.quorum.start_offset, following.quorum.snapshot = 2, b"all before"
+        following.log.refused = {b"all before": CorruptionError("the snapshot breaks off")}
+        following.quorum.append(RECORD)
+        await following.caught_up()
+        return [each for each in following.log.done if not each.startswith("ended")]
+
+    assert beside(main)[:2] == ["snapshot 2 of b'all before'", "append 2"]
+
+
+def test_a_snapshot_of_a_newer_version_ends_the_controller_that_cannot_read_it() -> None:
+    async def main(following: Following) -> None:
+        following.quorum.start_offset, following.quorum.snapshot = 2, b"all before"
+        following.log.refused = {b"all before": StorageError("metadata of format version 9")}
+        following.quorum.append(RECORD)
+        await trio.sleep(60)
+
+    with pytest.raises(ExceptionGroup) as refusal:
+        beside(main)
+    assert refusal.group_contains(StorageError, match="format version 9")
 
 
 def test_a_leader_whose_machine_refuses_is_told_at_once() -> None:
