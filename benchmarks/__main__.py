@@ -9,6 +9,7 @@
 | `scale` | what each of 500 and 5,000 partitions costs: create, produce, stop, start clean and after a kill; idle |
 | | `python -m benchmarks.scale --beside` puts it beside Apache Kafka's, where the peers are |
 | `cluster` | three brokers: start, idle, time to the next record after a kill and in a drain; what two brokers take |
+| `metadata` | 100,000 partitions, 100 brokers: a snapshot, heartbeats, elections, fences, by simulated controllers |
 | `stalls` | how long another client waits beside a request for thousands of partitions, or millions of records |
 | `long_operations` | how long a coordinator works in one go, as when a large group changes its protocol |
 | `simulation` | what a simulated broker costs: an idle hour, requests a second |
@@ -52,6 +53,7 @@ COMMANDS = {
     "start": [sys.executable, "-m", "benchmarks.start"],
     "scale": [sys.executable, "-m", "benchmarks.scale"],
     "cluster": [sys.executable, "-m", "benchmarks.cluster", "--beside"],
+    "metadata": [sys.executable, "-m", "benchmarks.metadata"],
     "stalls": [sys.executable, "-m", "benchmarks.stalls"],
     "long_operations": [sys.executable, "-m", "benchmarks.long_operations"],
     "simulation": [sys.executable, "-m", "benchmarks.simulation"],

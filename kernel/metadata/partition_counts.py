@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..contracts.election import PartitionState
     from .image import MetadataDelta, TopicImage
 
-PARTITIONS_PER_STEP: Final = 50
-"""They take a microsecond each."""
+PARTITIONS_PER_STEP: Final = 20
+"""They take a microsecond or two each."""
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 

@@ -12,7 +12,7 @@ from odradek.kernel.controller.snapshots import SnapshotId
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.metadata.features import METADATA_VERSION_MAX
 from odradek.kernel.metadata.records import MetadataRecord, encode_record
-from odradek.kernel.records.batch import read_header
+from odradek.kernel.records.batch import assign_offset_and_epoch, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import KRaftControlRecord, KRaftVoters, LeaderChange, build_control_batch
 from odradek.kernel.records.reader import read_batch
@@ -107,24 +107,28 @@ class FakeReplica:
 
     def fetch(self, *records: MetadataRecord) -> None:
         """Have records that the leader has appended, as one batch."""
-        self._append([encode_record(record, METADATA_VERSION_MAX) for record in records])
+        builder = BatchBuilder(partition_leader_epoch=self.leader_epoch)
+        for record in records:
+            builder.append(None, encode_record(record, METADATA_VERSION_MAX), timestamp=0)
+        self._append(builder)
 
     # -- `ReplicatedLog` and what is fetched into ----------------------------------------------------------------------
 
-    def _append(self, values: Sequence[bytes]) -> int:
-        builder = BatchBuilder(base_offset=self.end_offset, partition_leader_epoch=self.leader_epoch)
-        for value in values:
-            builder.append(None, value, timestamp=0)
-        base_offset = self.end_offset
-        self.batches_here.append(bytes(builder.build()))
+    def _append(self, builder: BatchBuilder) -> int:
+        batch, base_offset = builder.build(), self.end_offset
+        assign_offset_and_epoch(batch, read_header(batch), base_offset, self.leader_epoch)
+        self.batches_here.append(bytes(batch))
         self.tell_change()
         return base_offset
 
     def append_in_steps(self, values: Sequence[bytes], now_ms: int) -> Generator[None, None, int]:
-        yield
+        builder = BatchBuilder(partition_leader_epoch=self.leader_epoch)
+        for value in values:
+            builder.append(None, value, timestamp=now_ms)
+            yield
         if self.role is not Role.LEADER:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        return self._append(values)
+        return self._append(builder)
 
     async def commit(self) -> None:
         leader_epoch, end = self.leader_epoch, self.end_offset

@@ -78,6 +78,7 @@ class Controller:
         failure: What its process ended by.
         follows: Whether it fetches.
         known_end: What its log is opened with; without it, a log that is begun may be on no disk yet.
+        log_config: How its log is kept: in small segments.
         observes: Whether it looks for a leader by itself: nobody founded anything on it.
     """
 
@@ -91,6 +92,7 @@ class Controller:
         self.failure: Exception | None = None
         self.follows = True
         self.known_end: KnownEnd | None = lambda _directory: 0
+        self.log_config = LogConfig(segment_bytes=4096, segment_index_bytes=240)
         self.observes = isinstance(founding, KRaftVoters) and not founding.voters
         self._asked_count = 0
         self.gone = trio.Event()
@@ -128,9 +130,7 @@ class Controller:
         )
         engine = self.quorum.engine(context)
         engine.start()
-        return engine.open_log(
-            PARTITION, LogConfig(segment_bytes=4096, segment_index_bytes=240), known_end=self.known_end
-        )
+        return engine.open_log(PARTITION, self.log_config, known_end=self.known_end)
 
     def opened(self, process: Process) -> QuorumLog:
         """Open its replica."""
@@ -212,7 +212,7 @@ class Controller:
 
     async def _fetch(self, log: QuorumLog, leader_id: int) -> None:
         await log.flush()  # what it had appended as the leader, or was not told of yet
-        epoch, offset, last = log.leader_epoch, log.end_offset, max(log.latest_epoch, 0)
+        epoch, offset, last, known = log.leader_epoch, log.end_offset, max(log.latest_epoch, 0), log.high_watermark
         await trio.sleep(LATENCY_S)
         leader = self.quorum.reached(self.node_id, leader_id)
         if leader is None:
@@ -225,7 +225,7 @@ class Controller:
         answers: list[Answer] = []
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_when, leader.gone, nursery.cancel_scope)
-            answer = await _answered(leader.log, self.node_id, self.directory_id, (epoch, last, offset))
+            answer = await _answered(leader.log, self.node_id, self.directory_id, (epoch, last, offset, known))
             await trio.sleep(LATENCY_S)
             answers.append(answer)
             nursery.cancel_scope.cancel()
@@ -253,8 +253,8 @@ async def _cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _answered(log: QuorumLog, node_id: int, directory_id: uuid.UUID, fetch: tuple[int, int, int]) -> Answer:
-    epoch, last, offset = fetch
+async def _answered(log: QuorumLog, node_id: int, directory_id: uuid.UUID, fetch: tuple[int, int, int, int]) -> Answer:
+    epoch, last, offset, known = fetch
     if not log.leads(epoch):
         is_old = epoch < log.leader_epoch
         error = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -264,10 +264,9 @@ async def _answered(log: QuorumLog, node_id: int, directory_id: uuid.UUID, fetch
     diverging = log.diverges(last, offset)
     if diverging is not None:
         return Answer(ErrorCode.NONE, log.leader_id, epoch, diverging=diverging)
-    told = log.high_watermark
     log.follower_fetch(node_id, directory_id, offset)
     with trio.move_on_after(WAIT_S):
-        while log.leads(epoch) and log.end_offset <= offset and log.high_watermark == told:
+        while log.leads(epoch) and log.end_offset <= offset and log.high_watermark <= known:
             await log.wait_changed()
     if not log.leads(epoch):
         return Answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, log.leader_id, log.leader_epoch)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import trio
 
+from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.controller.snapshots import SnapshotId, SnapshotSettings, SnapshotStore
 from odradek.kernel.errors import CorruptionError, ErrorCode, KafkaError
 from odradek.kernel.machine.files import read_file
@@ -20,6 +21,7 @@ from odradek.kernel.quorum.committed_images import CommittedImages
 from odradek.kernel.quorum.log_epochs import NO_SNAPSHOT
 from odradek.kernel.quorum.quorum_log import QuorumLog
 from odradek.kernel.quorum.terms import ControllerTerms
+from odradek.kernel.records.control import KRaftVoters
 from odradek.kernel.wire.message import Message
 from odradek.lab.simulator.machine import Process
 from odradek.lab.simulator.running import run_in_world
@@ -35,7 +37,21 @@ T = TypeVar("T")
 
 DIRECTORY = Path("/data/__cluster_metadata-0")
 LIMIT_S = 600
-FOR_EVER_MS = "600000"
+
+
+@attrs.frozen
+class TermSettings:
+    """What controllers of a world are set to.
+
+    Attributes:
+        snapshot_bytes: So many of records are between snapshots.
+        session_ms: So long a broker may be silent.
+        log_config: How their logs are kept.
+    """
+
+    snapshot_bytes: int = 600
+    session_ms: int = 600_000
+    log_config: LogConfig | None = None
 
 
 class TermController(Controller):
@@ -49,6 +65,17 @@ class TermController(Controller):
     images: CommittedImages | None = None
     terms: ControllerTerms | None = None
 
+    def __init__(
+        self,
+        quorum: Quorum,
+        node_id: int,
+        founding: KRaftVoters | tuple[int, ...],
+        settings: TermSettings = TermSettings(),
+    ) -> None:
+        super().__init__(quorum, node_id, founding)
+        self.settings = settings
+        self.log_config = settings.log_config or self.log_config
+
     async def _run(self, process: Process) -> None:
         self.images = self.terms = None
         try:
@@ -60,7 +87,7 @@ class TermController(Controller):
             else:
                 self.snapshot = (NO_SNAPSHOT, None)
             log = self.log = self.opened(process)
-            rules = make_rules(self.node_id, broker_session_timeout_ms=FOR_EVER_MS)
+            rules = make_rules(self.node_id, broker_session_timeout_ms=str(self.settings.session_ms))
             rules = attrs.evolve(rules, ids=process.machine.ids, random=process.machine.random)
             machine = attrs.evolve(process.machine, network=cast("Any", DarkNetwork()))
             worker = Workers(machine.threads, 1)
@@ -69,7 +96,7 @@ class TermController(Controller):
                 snapshot=loaded,
                 config=rules.config,
                 cluster_id=CLUSTER_ID,
-                settings=SnapshotSettings(bytes_between=600, interval_ms=0),
+                settings=SnapshotSettings(bytes_between=self.settings.snapshot_bytes, interval_ms=0),
                 worker=worker,
                 machine=machine,
             )
@@ -112,10 +139,12 @@ class TermQuorum(Quorum):
 
     controllers: dict[int, TermController]  # type: ignore[assignment]
 
-    def __init__(self, world: World, nursery: trio.Nursery, *founding: int) -> None:
+    def __init__(
+        self, world: World, nursery: trio.Nursery, *founding: int, settings: TermSettings = TermSettings()
+    ) -> None:
         super().__init__(world, nursery)
         named = voters_of(*founding)
-        self.controllers.update({each: TermController(self, each, named) for each in founding})
+        self.controllers.update({each: TermController(self, each, named, settings) for each in founding})
 
     async def ask(self, request: Message) -> tuple[Any, int]:
         """Ask until whoever is the controller answers; return that, and how often it was asked before in vain."""
@@ -174,13 +203,15 @@ def said(image: MetadataImage) -> list[object]:
     return [image.offset, image.epoch, *image_records(image)]
 
 
-def in_terms(main: Callable[[TermQuorum], Awaitable[T]], *founding: int, seed: int = 1) -> T:
+def in_terms(
+    main: Callable[[TermQuorum], Awaitable[T]], *founding: int, seed: int = 1, settings: TermSettings = TermSettings()
+) -> T:
     """Run a task in a world with these controllers, and return what it returns."""
     world = World(Seeds(seed))
 
     async def root() -> T:
         async with trio.open_nursery() as nursery:
-            quorum = TermQuorum(world, nursery, *(founding or (1, 2, 3)))
+            quorum = TermQuorum(world, nursery, *(founding or (1, 2, 3)), settings=settings)
             for controller in quorum.controllers.values():
                 controller.start()
             result = await main(quorum)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 import trio
@@ -129,7 +130,11 @@ def test_a_voter_that_is_added_has_all_by_snapshots_which_name_who_votes() -> No
         assert added.log is not None
         assert (added.log.start_offset > 0, len(before.topics_by_name)) == (True, 20)
         leader = await quorum.leader()
-        await leader.ask(-1, AddRaftVoterRequest(voter_id=4, voter_directory_id=directory_of(4), timeout_ms=5_000))
+        request = AddRaftVoterRequest(voter_id=4, voter_directory_id=directory_of(4), timeout_ms=5_000)
+        answer: Any = await leader.ask(-1, request)
+        while answer.error_code:  # its leader has not heard yet that it has all
+            await trio.sleep(0.01)
+            answer = await leader.ask(-1, request)
         for number in range(20, 40):
             await quorum.ask(create_topics(topic(f"t{number}", 1, 2)))
         await quorum.agreed()
