@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.client import NewTopic
 
-from .simulated import admin, image_of, in_cluster, until
+from .simulated import admin, image_of, in_cluster, in_quorum_of_three, until
 from .test_cordoned_directories import TWO_DISKS, cordon
 from .test_failed_directories import fail_second_disk, is_told
 
@@ -113,3 +113,39 @@ def test_a_directory_that_fails_and_one_that_is_cordoned_show_in_the_metrics_of_
         "logdirectoryoffline": {("/data/one",): 0, ("/data/two",): 0},
         "logdirectorycordoned": {("/data/one",): 0, ("/data/two",): 0},
     }
+
+
+ACTIVE = "kafka_controller_kafkacontroller_activecontrollercount"
+LEADER = "kafka_server_raftmetrics_current_leader"
+
+
+def read(cluster: Cluster, name: str) -> dict[int, float]:
+    """What each of the living brokers tells of something."""
+    return {
+        broker_id: metric.read()[()]
+        for broker_id, host in cluster.brokers.items()
+        if host.broker is not None
+        for metric in host.broker.parts.view.figures.metrics()
+        if metric.name == name
+    }
+
+
+def test_one_of_several_controllers_is_active_and_all_say_which_one_leads_whoever_dies() -> None:
+    async def main(cluster: Cluster) -> list[bool]:
+        def agree() -> bool:
+            active = [broker_id for broker_id, count in read(cluster, ACTIVE).items() if count]
+            told = [*read(cluster, LEADER).values()]
+            return len(active) == 1 and told == active * len(told)
+
+        await until(agree)
+        (first,) = {*read(cluster, LEADER).values()}
+        victim = cluster.brokers[int(first)]
+        victim.crash()
+        await until(lambda: agree() and {*read(cluster, LEADER).values()} != {first})
+        (second,) = {*read(cluster, LEADER).values()}
+        victim.start()
+        await victim.wait_serving()
+        await until(agree)
+        return [len(read(cluster, ACTIVE)) == 3, {*read(cluster, LEADER).values()} == {second}, first != second]
+
+    assert in_quorum_of_three(main) == [True, True, True]
