@@ -176,11 +176,14 @@ def _next_state(
         return _State.STOPPED if request.want_shut_down else _State.FENCED
     if state is _State.LIVE and not request.want_shut_down:
         return _State.LIVE
-    if state is _State.LIVE or (yield from leads_any(image, broker.broker_id)):
+    if state is _State.LIVE:
         return _State.STOPPING
     others = [each.broker_id for each in image.brokers.values() if not each.is_fenced and each is not broker]
-    # Who does not know yet who leads instead would send clients to a broker that is gone.
-    return _State.STOPPED if sessions.follows(others, sessions.shutdown_offset(broker.broker_id)) else _State.STOPPING
+    # Who does not know yet who leads instead would send clients to a broker that is gone. It is asked first, as what
+    # a broker leads is looked for among all partitions, and a broker that waits asks again soon.
+    if not sessions.follows(others, sessions.shutdown_offset(broker.broker_id)):
+        return _State.STOPPING
+    return _State.STOPPING if (yield from leads_any(image, broker.broker_id)) else _State.STOPPED
 
 
 def fence_dead(image: MetadataImage, rules: ControllerRules, broker_id: int, broker_epoch: int) -> Steps[bool]:

@@ -92,6 +92,14 @@ def stopping(image: MetadataImage, rules: ControllerRules) -> Generator[None, No
     return stop(attrs.evolve(image, brokers=brokers), rules)
 
 
+def waiting(image: MetadataImage, rules: ControllerRules) -> Generator[None, None, Any]:
+    """Others do not know yet that it is: it need not be looked for what it leads, fifty times a second."""
+    for broker_id in (*OTHERS, IDLE):
+        rules.sessions.touch(broker_id, image.brokers[broker_id].broker_epoch)
+    rules.sessions.note_shutdown(IDLE, image.offset)
+    return stopping(image, rules)
+
+
 def take_an_id(image: MetadataImage, rules: ControllerRules) -> Generator[None, None, Any]:
     """An id is asked for that nobody has."""
     features = [
@@ -110,10 +118,11 @@ def take_an_id(image: MetadataImage, rules: ControllerRules) -> Generator[None, 
         (fence(IDLE), 1, 0),
         (stop, 1, 0),
         (stopping, 1, 0),
+        (waiting, 0, 0),
         (balance_leaders, 1, 0),
         (take_an_id, 2, 0),
     ],
-    ids=["fence", "fence one without any", "stop", "stopping", "balance", "take an id"],
+    ids=["fence", "fence one without any", "stop", "stopping", "waiting", "balance", "take an id"],
 )
 def test_a_step_looks_at_few_partitions_and_an_operation_at_each_once_or_twice(
     operation: Callable[[MetadataImage, ControllerRules], Generator[None, None, Any]],
