@@ -86,15 +86,13 @@ class FlushService:
             await self._flush(queue, worker, closed_only=True)
 
     async def _flush(self, queue: Iterable[Replica], worker: Workers, *, closed_only: bool) -> None:
-        """Flush these replicas' logs, some at a time. Cancelled, it goes on to its end: whoever waits is told."""
+        """Flush these replicas' logs, some at a time. Cancelled, it begins no more: those under way are waited for."""
         token = trio.lowlevel.current_trio_token()
         replicas = iter(dict.fromkeys(queue))
-        with trio.CancelScope(shield=True):
-            while some := [*islice(replicas, FLUSHES_MAX)]:
-                if flushes := [*self._begin(some, closed_only=closed_only)]:
-                    await worker.run_sync(self._run_all, flushes, token)
-                else:
-                    await trio.lowlevel.checkpoint()
+        while some := [*islice(replicas, FLUSHES_MAX)]:
+            await trio.lowlevel.checkpoint()  # what was begun is run
+            if flushes := [*self._begin(some, closed_only=closed_only)]:
+                await worker.run_sync(self._run_all, flushes, token)
 
     def _begin(self, replicas: Iterable[Replica], *, closed_only: bool) -> Iterator[_Flush]:
         for replica in replicas:
