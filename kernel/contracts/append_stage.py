@@ -34,7 +34,11 @@ class Diverted:
 
 
 class AppendStage(Protocol):
-    """One stage of one partition. Called on the reactor's task for every batch: must not block."""
+    """One stage of one partition. Called on the reactor's task for every batch: must not block.
+
+    A stage that any thread may ask, since it keeps nothing, has a method `is_brief(batch)`: a batch of which that says
+    no is judged, and accepted, on a worker thread.
+    """
 
     def accept(self, batch: memoryview) -> memoryview | bytes | Diverted | None:
         """Look at a validated batch, before offsets are assigned.

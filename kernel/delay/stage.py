@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..contracts.append_stage import Diverted
 from ..errors import ErrorCode
-from ..records.batch import CorruptRecordsError, read_header
+from ..records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, CorruptRecordsError, read_header
 from ..records.control import ControlRecordType, EndTransactionMarker, build_control_batch
 from ..records.produced import InvalidBatchError
+from .headers import PREFIX
 from .splitting import split_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_BARE_MARKER = EndTransactionMarker(ControlRecordType.COMMIT, 0)
+_BARE_MARKER: Final = EndTransactionMarker(ControlRecordType.COMMIT, 0)
+
+
+BRIEF_BYTES_MAX: Final = 1 << 16
+"""Larger batches in which something waits take milliseconds to split."""
 
 
 class DelayStage:
-    """An `AppendStage`. It keeps nothing: what waits is what the log says."""
+    """An `AppendStage`. It keeps nothing: what waits is what the log says. So any thread may ask it."""
 
     def __init__(self, now_ms: Callable[[], int], delay_ms_max: int) -> None:
         """Make it.
@@ -29,6 +34,11 @@ class DelayStage:
         """
         self._now_ms = now_ms
         self._delay_ms_max = delay_ms_max
+
+    def is_brief(self, batch: memoryview) -> bool:
+        """Return whether `accept` takes no time to speak of: the batch is small, or nothing in it asks for anything."""
+        is_compressed = batch[ATTRIBUTES_POSITION + 1] & COMPRESSION_MASK
+        return len(batch) <= BRIEF_BYTES_MAX or (not is_compressed and PREFIX not in bytes(batch))
 
     def accept(self, batch: memoryview) -> memoryview | Diverted:
         """Take out what is to be seen later.

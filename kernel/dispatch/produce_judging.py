@@ -42,6 +42,15 @@ COPIED_BYTES_MAX: Final = WINDOW_BYTES
 """Batches up to this size are copied before they wait: a view would keep a piece of shared memory from being used."""
 
 
+class _TakesLongError(Exception):
+    """A stage is to be asked on a worker thread."""
+
+
+def _always(_batch: memoryview) -> bool:
+    """Say that a stage is brief that does not say itself."""
+    return True
+
+
 @define(eq=False)
 class JudgedBatch:
     """The batch of one partition on its way to the log.
@@ -71,6 +80,7 @@ class JudgedBatch:
     diverted: Diverted | None = None
     _stages_passed: int = 0
     _changed_by: AppendStage | None = None
+    _ahead: tuple[AppendStage, memoryview, memoryview | bytes | Diverted | None] | None = None
 
     def judge_briefly(self, now_ms: int, bytes_max: int = BRIEF_BYTES_MAX) -> int | None:
         """Judge it here.
@@ -94,30 +104,44 @@ class JudgedBatch:
                 if valid is None:
                     return None
                 walked_bytes += valid.walked_bytes
-                self.take(valid)
+                self.take(valid, is_brief=True)
+        except _TakesLongError:
+            return None
         except Exception as error:  # told to the partition it concerns
             self.refuse(error)
         return walked_bytes
 
-    def take(self, valid: ValidatedBatch) -> None:
+    def ask_ahead(self, valid: ValidatedBatch) -> None:
+        """Ask the next stage about a valid batch on a worker thread, where it may be asked so: `take` then need not."""
+        data = _valid_data(self.data, valid)
+        stages = self.replica.stages[self._stages_passed :]
+        if stages and hasattr(stages[0], "is_brief"):
+            self._ahead = stages[0], data, _asked(stages[0], data)
+
+    def take(self, valid: ValidatedBatch, *, is_brief: bool = False) -> None:
         """Go on with a valid batch: through the stages that it has not passed.
 
+        Args:
+            valid: It.
+            is_brief: Whether no stage may take long.
+
         Raises:
+            _TakesLongError: One would.
             Exception: A stage refuses it, or has a bug.
         """
         self.header = valid.header
         self._changed_by = None
-        size_bytes = valid.header.length_bytes
-        data = self.data = self.data[:size_bytes] if valid.rewritten is None else memoryview(valid.rewritten)
+        data = self.data = _valid_data(self.data, valid)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            data = self.data = ahead[1]
         stages = self.replica.stages
         while self._stages_passed < len(stages):
             stage = stages[self._stages_passed]
-            try:
-                accepted = stage.accept(data)
-            except InvalidBatchError:  # says which records
-                raise
-            except KafkaError as error:  # its word to the producer
-                raise RefusedError(error.code, error.detail) from error
+            if is_brief and not getattr(stage, "is_brief", _always)(data):
+                raise _TakesLongError
+            is_known = ahead is not None and ahead[0] is stage and ahead[1] is data
+            accepted = ahead[2] if ahead is not None and is_known else _asked(stage, data)
             self._stages_passed += 1
             if accepted is None:
                 self.is_judged = self.is_taken = True
@@ -175,6 +199,24 @@ class JudgedBatch:
             self.data = memoryview(bytearray(self.data))
 
 
+def _asked(stage: AppendStage, data: memoryview) -> memoryview | bytes | Diverted | None:
+    """Return what a stage makes of a batch.
+
+    Raises:
+        Exception: It refuses it, or has a bug.
+    """
+    try:
+        return stage.accept(data)
+    except InvalidBatchError:  # says which records
+        raise
+    except KafkaError as error:  # its word to the producer
+        raise RefusedError(error.code, error.detail) from error
+
+
+def _valid_data(data: memoryview, valid: ValidatedBatch) -> memoryview:
+    return data[: valid.header.length_bytes] if valid.rewritten is None else memoryview(valid.rewritten)
+
+
 def _counted(header: BatchHeader) -> tuple[object, ...]:
     """Return what a producer's state goes by."""
     return (
@@ -226,7 +268,7 @@ class LongJudging:
     def _judge(self, batch: JudgedBatch) -> ValidatedBatch | Exception:
         replica = batch.replica
         try:
-            return validate_framed(
+            valid = validate_framed(
                 batch.data,
                 0,
                 batch.header,
@@ -234,8 +276,10 @@ class LongJudging:
                 now_ms=self._now_ms,
                 partition_name=replica.topic_partition,
             )
+            batch.ask_ahead(valid)
         except Exception as error:  # told to the partition it concerns
             return error
+        return valid
 
     def finish(self, error: Exception | None) -> None:
         """Have what is valid pass the stages; go on when all is judged, or judge again what a stage changed."""

@@ -78,3 +78,19 @@ def test_the_key_is_altered_while_records_come() -> None:
         b"end",
         b"later",
     ]
+
+
+def test_a_large_batch_is_split_beside_the_reactor() -> None:
+    builder = BatchBuilder()
+    for number in range(3_000):
+        headers = [(DELIVER_AFTER, b"%d" % HOUR_MS)] if number % 2 else []
+        builder.append(None, b"%d" % number, timestamp=1_700_000_000_000, headers=headers)
+    with running_broker({"log.retention.ms": -1}, virtual_time=True) as broker, Client(broker.bootstrap) as client:
+        create_topic(client, "t", configs=DELAYED)
+        assert produce(client, "t", bytes(builder.build())) == (ErrorCode.NONE, 1)
+        at_once = [value for value in fetch(client, "t")[0] if value.isdigit()]
+        broker.advance("1h")
+        later = [value for value in fetch(client, "t")[0] if value.isdigit()][len(at_once) :]
+
+    assert at_once == [b"%d" % number for number in range(0, 3_000, 2)]
+    assert later == [b"%d" % number for number in range(1, 3_000, 2)]

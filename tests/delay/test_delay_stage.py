@@ -1,0 +1,60 @@
+"""The append stage of delayed records: which batches take time, which are left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.kernel.contracts.append_stage import Diverted
+from odradek.kernel.delay.headers import DELIVER_AFTER
+from odradek.kernel.delay.stage import BRIEF_BYTES_MAX, DelayStage
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.records.batch import HEADER_SIZE, read_header
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.compression import CompressionType
+from odradek.kernel.records.produced import InvalidBatchError
+
+NOW_MS = 1_700_000_000_000
+STAGE = DelayStage(lambda: NOW_MS, 10_000)
+
+
+def batch(size_bytes: int = 10, *, after: bytes = b"", codec: CompressionType = CompressionType.NONE) -> memoryview:
+    builder = BatchBuilder(compression=codec)
+    builder.append(None, bytes(range(256)) * (size_bytes // 256 + 1), timestamp=NOW_MS)
+    builder.append(None, b"v", timestamp=NOW_MS, headers=[(DELIVER_AFTER, after)] if after else [])
+    return memoryview(builder.build())
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_brief"),
+    [
+        (batch(after=b"5"), True),
+        (batch(BRIEF_BYTES_MAX), True),
+        (batch(BRIEF_BYTES_MAX, after=b"5"), False),
+    ],
+)
+def test_a_batch_takes_time_that_is_large_and_asks_for_something(asked: memoryview, is_brief: bool) -> None:
+    assert STAGE.is_brief(asked) is is_brief
+
+
+def test_a_batch_in_which_nothing_waits_is_left_as_it_is() -> None:
+    asked = batch()
+
+    assert STAGE.accept(asked) is asked
+
+
+def test_what_is_left_stands_behind_what_waits() -> None:
+    found = STAGE.accept(batch(after=b"5", codec=CompressionType.ZSTD))
+
+    assert isinstance(found, Diverted)
+    assert (read_header(found.before).is_control, read_header(found.batch).records_count) == (True, 1)
+    assert found.behind is None
+
+
+def test_records_that_cannot_be_read_are_refused() -> None:
+    asked = batch(after=b"5")
+    asked[HEADER_SIZE] = 0xFE
+
+    with pytest.raises(InvalidBatchError) as refused:
+        STAGE.accept(asked)
+
+    assert refused.value.code is ErrorCode.INVALID_RECORD
