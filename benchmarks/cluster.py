@@ -9,8 +9,8 @@
 | `controller` | both, of the broker beside the controller: another node becomes the controller first |
 | `scaling` | small produces at one replica, to one broker and spread over two: the brokers' processor time for each |
 
-Clients have their default settings. Each kill and each drain has a cluster of its own. `--beside` starts Apache Kafka's
-three brokers, too, where the peers are; those end together when one is killed. `scaling` counts processor time, since
+Clients have their default settings. Each kill and each drain has a cluster of its own. With `--beside` Apache Kafka's
+three brokers take their turns in all of it but `scaling`, where the peers are. `scaling` counts processor time, since
 on two cores the client would be in the brokers' way: two brokers on cores of their own take
 2 * (time of one) / (time of two) as many.
 """
@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from confluent_kafka import Producer
 
@@ -46,7 +46,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
 from odradek.kernel.wire.messages.api_55_describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 BROKERS: Final = 3
 TOPIC: Final = "orders"
@@ -161,10 +161,25 @@ def kafka() -> Iterator[Fleet]:
     from peers import start  # type: ignore[import-not-found] # a script outside of the project
 
     begin = time.perf_counter()
-    with contextlib.suppress(ChildProcessError, RuntimeError), start("kafka", brokers=BROKERS) as peer:
+    with start("kafka", brokers=BROKERS) as peer:
         ready_s = time.perf_counter() - begin
         addresses = dict(enumerate(peer.bootstrap.split(","), start=1))
-        yield Fleet("kafka", addresses, dict(enumerate(peer.pids, start=1)), peer.pids, ready_s)
+        with _standing_still(_parent_of(peer.pids[0])):
+            yield Fleet("kafka", addresses, dict(enumerate(peer.pids, start=1)), peer.pids, ready_s)
+
+
+@contextlib.contextmanager
+def _standing_still(pid: int) -> Iterator[None]:
+    """Have a process stand still: it ends all brokers as soon as it sees that one has ended."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 class Sending(NamedTuple):
@@ -338,36 +353,37 @@ def show(case: str, fleet: Fleet, text: str) -> None:
 CASES: Final = ("start", "kill", "drain", "controller", "scaling")
 
 
-def measure_controller(client: str) -> None:
-    """Print what becomes of a client's records when the broker that goes has the controller, too."""
-    for count in COUNTS:
-        with ours() as fleet:
-            measure_kill(fleet, client, count, is_controller=True)
-    with ours() as fleet:
-        measure_drain(fleet, client, is_controller=True)
+Start: TypeAlias = "Callable[[], contextlib.AbstractContextManager[Fleet]]"
+
+
+def measure_failovers(starts: Sequence[Start], client: str, only: Collection[str], counts: Sequence[int]) -> None:
+    """Print what becomes of a client's records when a broker goes: one beside the controller, or another."""
+    cases = (("kill", "drain", False), ("controller", "controller", True))
+    for kill, drain, is_controller in cases:
+        for count in counts if kill in only else ():
+            for start in starts:
+                with start() as fleet:
+                    measure_kill(fleet, client, count, is_controller=is_controller)
+        for start in starts if drain in only else ():
+            with start() as fleet:
+                measure_drain(fleet, client, is_controller=is_controller)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Three brokers: start, failover, drain, and what two do.")
-    parser.add_argument("--beside", action="store_true", help="the start of Apache Kafka, too")
+    parser.add_argument("--beside", action="store_true", help="Apache Kafka's three, too, where the peers are")
     parser.add_argument("--only", nargs="+", choices=CASES, default=CASES, metavar="CASE")
+    parser.add_argument("--counts", nargs="+", type=int, default=COUNTS, metavar="N", help="partitions led by who goes")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    starts = (ours, kafka) if options.beside and PEERS.is_dir() else (ours,)
     for _ in range(options.rounds):
-        for start in (ours, kafka) if options.beside else (ours,):
-            if "start" in options.only:
-                with start() as fleet:
-                    measure_start(fleet)
+        for start in starts if "start" in options.only else ():
+            with start() as fleet:
+                measure_start(fleet)
         for client in CLIENTS:
-            for count in COUNTS if "kill" in options.only else ():
-                with ours() as fleet:
-                    measure_kill(fleet, client, count)
-            if "drain" in options.only:
-                with ours() as fleet:
-                    measure_drain(fleet, client)
-            if "controller" in options.only:
-                measure_controller(client)
+            measure_failovers(starts, client, options.only, options.counts)
     if "scaling" in options.only:
         with ours() as fleet:
             measure_scaling(fleet, options.rounds)
