@@ -22,7 +22,7 @@ import attrs
 
 from odradek.kernel.api import RemoteStoreError, RestoredSidecar
 
-from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, encode_state
+from .local_state import COLD_TRANSACTIONS_KIND, DERIVED_KINDS, TIER_KIND, LocalState, encode_state
 from .manifests import load_newest
 from .names import SNAPSHOT, TRANSACTION_INDEX
 from .small_files import get_small_file
@@ -106,7 +106,7 @@ class StoreStart:
         manifest, inner = self._manifest, self.log.inner
         assert manifest is not None, "it has run"
         kept = {(sidecar.offset, sidecar.kind) for sidecar in self._sidecars}
-        for kind in (SNAPSHOT, TRANSACTION_INDEX, COLD_TRANSACTIONS_KIND):  # of a log that may have gone another way
+        for kind in DERIVED_KINDS:  # of a log that may have gone another way
             for at in list(inner.sidecars(kind)):
                 if (at, kind) not in kept:
                     inner.delete_sidecar(at, kind)

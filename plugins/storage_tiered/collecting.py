@@ -58,8 +58,8 @@ def remove_partition(store: ObjectStore, partition: TopicIdPartition) -> None:
         RemoteStoreError: The store fails: some is left, and no manifest names it.
     """
     newest = load_newest(store, partition)
-    if newest is not None and newest.segments:
-        put_next(store, newest.without_below(newest.end_offset))
+    if newest is not None and (newest.segments or newest.abandoned):
+        put_next(store, newest.without_anything())
     _remove(store, _manifests_last(store.list(partition_prefix(partition))))
     _remove_topic_file(store, partition)
 

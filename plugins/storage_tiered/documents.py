@@ -130,6 +130,9 @@ class Fields:
     _values: Mapping[str, object]
     what: str
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
     def get(self, name: str, kind: type[_Kind]) -> _Kind:
         """Return a field's value.
 

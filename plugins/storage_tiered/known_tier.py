@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from odradek.kernel.api import NO_LIMIT, RemoteStoreError, StorageError
 
 from .cold_reads import ColdPlace
+from .forks import LogWay
 from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, decode_state, encode_state
 from .manifest_line import ManifestLine
 from .names import SNAPSHOT, TRANSACTION_INDEX
@@ -111,6 +112,11 @@ class LogWithTier(WrappedLog):
     def cold_segments(self) -> Sequence[StoredSegment]:
         """Segments that are in the store and not here any more, oldest first; the last one perhaps in part."""
         return self._cold
+
+    @property
+    def way(self) -> LogWay:
+        """What tells this log from others."""
+        return LogWay(self.epoch_entries(), self._log_start_offset, self.inner.log_start_offset, self.log_end_offset)
 
     def _place(self, offset: int) -> ColdPlace | None:
         """Return where in the cold part the first batch at or behind an offset is to be looked for; None when local."""

@@ -15,6 +15,7 @@ from odradek.kernel.api import CorruptionError
 
 from .documents import CorruptDocumentError, decode_document, encode_document
 from .manifest import decode_manifest, encode_manifest
+from .names import SNAPSHOT, TRANSACTION_INDEX
 from .planning import LocalCopy
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ TIER_KIND: Final = "tier"
 """The kind of the sidecar with the state."""
 COLD_TRANSACTIONS_KIND: Final = "coldtxnindex"
 """The kind of the sidecars with the transaction indexes of segments whose log is only in the store."""
+DERIVED_KINDS: Final = (SNAPSHOT, TRANSACTION_INDEX, COLD_TRANSACTIONS_KIND)
+"""The kinds of the sidecars that say of a log what its records do: gone with them when it is another log."""
 
 
 @attrs.frozen

@@ -26,7 +26,7 @@ from odradek.kernel.api import (
 from odradek.storage_base import EpochCache
 
 from .known_tier import LogWithTier
-from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND
+from .local_state import COLD_TRANSACTIONS_KIND, DERIVED_KINDS, TIER_KIND
 from .names import TRANSACTION_INDEX
 from .time_lookup import TimeLookup
 
@@ -227,14 +227,16 @@ class TieredPartitionLog(LogWithTier):
     def truncate_to(self, offset: int) -> None:
         """See `PartitionLog.truncate_to`.
 
-        Raises:
-            StorageError: What would have to be cut is in the store alone: it was committed when it was sent there.
+        Where that is below the local part, a leader was elected that was not in sync, and what this log has in the
+        store is not the leader's: all is given up, to be had anew from where the log begins.
         """
         if self._cold and offset < self.inner.log_start_offset:
-            raise StorageError(
-                f"{self.partition} cannot be truncated to {offset}: what is below {self.inner.log_start_offset} was "
-                "committed, and is only in the remote store"
-            )
+            for kind in DERIVED_KINDS:
+                for at in list(self.inner.sidecars(kind)):
+                    self.inner.delete_sidecar(at, kind)
+            self.copies = {}
+            self.truncate_fully(self._log_start_offset)
+            return
         self.inner.truncate_to(offset)
         self._log_start_offset = min(self._log_start_offset, self.inner.log_start_offset)
         self._settle()

@@ -95,6 +95,7 @@ class Manifest:
         leader_epoch: Of the leader that wrote it.
         log_start_offset: Where the whole log begins, in whatever tier.
         segments: In the order of their offsets.
+        abandoned: Segments that are part of no log any more (`forks.py`): their objects stay.
     """
 
     version: int
@@ -105,6 +106,7 @@ class Manifest:
     leader_epoch: int
     log_start_offset: int
     segments: tuple[StoredSegment, ...] = ()
+    abandoned: tuple[StoredSegment, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         for segment, later in pairwise(self.segments):
@@ -113,7 +115,7 @@ class Manifest:
                     f"the segment at offset {segment.base_offset} reaches up to {segment.next_offset}, "
                     f"into the one at {later.base_offset}"
                 )
-        if len({segment.uid for segment in self.segments}) < len(self.segments):
+        if len({each.uid for each in (*self.segments, *self.abandoned)}) < len(self.segments) + len(self.abandoned):
             raise ValueError("two segments have the same uid")
         if self.log_start_offset < 0 or (self.segments and self.segments[0].next_offset <= self.log_start_offset):
             raise ValueError(f"a segment lies below the log start offset {self.log_start_offset}")
@@ -157,7 +159,7 @@ class Manifest:
 
     def object_names(self) -> Iterator[str]:
         """Iterate over the names of the objects that it names."""
-        for segment in self.segments:
+        for segment in (*self.segments, *self.abandoned):
             for kind in segment.files:
                 yield segment_file_name(self.topic_id_partition, segment.base_offset, segment.uid, kind)
 
@@ -177,7 +179,14 @@ class Manifest:
         Segments that lie wholly below are not in it.
         """
         start = max(offset, self.log_start_offset)
-        return attrs.evolve(self, log_start_offset=start, segments=tuple(self.segments_from(start)))
+        abandoned = tuple(segment for segment in self.abandoned if segment.next_offset > start)
+        return attrs.evolve(
+            self, log_start_offset=start, segments=tuple(self.segments_from(start)), abandoned=abandoned
+        )
+
+    def without_anything(self) -> Manifest:
+        """Return one of a log that ends where this one does, and of which nothing is in the store."""
+        return attrs.evolve(self.without_below(self.end_offset), abandoned=())
 
     def with_replacement(self, uids: Collection[str], segments: Sequence[StoredSegment]) -> Manifest:
         """Return one with other segments in the place of some: a compaction rewrote them.
@@ -226,6 +235,7 @@ def new_manifest(
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return a manifest as it is stored."""
+    abandoned = {"abandoned": [_segment_fields(each) for each in manifest.abandoned]} if manifest.abandoned else {}
     return encode_document(
         {
             "version": manifest.version,
@@ -236,6 +246,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
             "leader_epoch": manifest.leader_epoch,
             "log_start_offset": manifest.log_start_offset,
             "segments": [_segment_fields(segment) for segment in manifest.segments],
+            **abandoned,
         }
     )
 
@@ -273,6 +284,7 @@ def decode_manifest(data: bytes, where: str) -> Manifest:
             leader_epoch=fields.get("leader_epoch", int),
             log_start_offset=fields.get("log_start_offset", int),
             segments=tuple(_segment(row) for row in fields.rows("segments")),
+            abandoned=tuple(_segment(row) for row in fields.rows("abandoned")) if "abandoned" in fields else (),
         )
     except ValueError as exc:
         raise CorruptDocumentError(f"{where} is damaged: {exc}") from exc

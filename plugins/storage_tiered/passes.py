@@ -30,9 +30,10 @@ from odradek.kernel.api import (
     id_text,
 )
 
+from .forks import on_own_way
 from .local_state import COLD_TRANSACTIONS_KIND
 from .manifest import new_manifest
-from .manifests import OtherLogError, load_newest, take_over
+from .manifests import OtherLogError, load_newest, put_next, take_over
 from .names import LOG, SNAPSHOT, TRANSACTION_INDEX, segment_file_name
 from .planning import (
     contradiction,
@@ -122,12 +123,36 @@ class Passes:
         )
         _check_is_newest(tiered, newest.version)
         if newest.version:
-            if tiered.manifest is None:
-                await self._check_is_same(tiered, newest)
-            else:
-                _check_agrees(tiered, newest)
+            newest = await self._of_this_log(tiered, newest)
             tiered.line.take(newest)
             tiered.take_manifest(newest)
+
+    async def _of_this_log(self, tiered: TieredPartitionLog, newest: Manifest) -> Manifest:
+        """Return the manifest of a log that this broker leads: the newest, or another if leaders before went elsewhere.
+
+        Raises:
+            OtherLogError: What is there is of another log, as far as one can tell, or this one would get a hole.
+            RemoteStoreError: The store fails.
+        """
+        is_new_here = tiered.manifest is None
+        other = await self._first_difference(tiered, newest) if is_new_here else ""
+        told = contradiction(newest, tiered.way) or other
+        if not told:
+            return newest
+        may_be_behind = other == "" and not may_be_rewritten(tiered.settings) and not self._is_alone(tiered)
+        own = on_own_way(newest, tiered.way) if may_be_behind else None
+        if own is None:
+            raise _other_log(tiered, told, self._open_store().url if is_new_here else "")
+        put = await self._in_thread(lambda: put_next(self._open_store(), own))
+        log.warning(
+            "%s: leaders before this one have sent what this log does not have: %s. A leader was elected that was not "
+            "in sync. It goes on behind offset %d; what is abandoned stays in the store, %d segments now",
+            tiered.partition,
+            told,
+            put.end_offset,
+            len(put.abandoned),
+        )
+        return put
 
     async def follow(self, tiered: TieredPartitionLog, is_wanted: Callable[[], bool]) -> None:
         """Let go of what another broker, which leads, has sent; nothing is sent, and nothing removed from the store.
@@ -152,10 +177,10 @@ class Passes:
         below = plan_local_removal(attrs.evolve(state, stored_end=tiered.log_end_offset))
         if below is None:
             return
-        if tiered.stored_end < below:
+        if tiered.stored_end < below or not _has_what_is_stored(tiered):
             newest = await self._in_thread(lambda: load_newest(self._open_store(), tiered.partition))
             _check_is_newest(tiered, newest.version if newest is not None else 0)
-            if newest is None or not is_wanted():
+            if newest is None or newest.end_offset > tiered.log_end_offset or not is_wanted():
                 return
             _check_agrees(tiered, newest)
             tiered.line.take(newest)
@@ -165,18 +190,16 @@ class Passes:
         if is_wanted() and _has_what_is_stored(tiered):
             await self._remove_local(tiered, is_wanted)
 
-    async def _check_is_same(self, tiered: TieredPartitionLog, newest: Manifest) -> None:
-        """Refuse a store whose records a log that knows nothing of them would replace."""
+    def _is_alone(self, tiered: TieredPartitionLog) -> bool:
+        """Say whether a log is the only replica: nobody can have sent what it lacks, it was lost or put back."""
+        number = tiered.partition.partition
+        topic = self._broker.cluster.topic_by_id(tiered.partition.topic_id)
+        return topic is not None and number < len(topic.partitions) and len(topic.partitions[number].replicas) == 1
+
+    async def _first_difference(self, tiered: TieredPartitionLog, newest: Manifest) -> str | None:
+        """See `_difference`."""
         sources = tiered.inner.begin_rewrite(tiered.log_end_offset).sources
-        told = contradiction(newest, tiered.inner.epoch_entries(), tiered.log_end_offset) or await self._in_thread(
-            lambda: _difference(self._open_store(), newest, sources)
-        )
-        if told:
-            raise OtherLogError(
-                f"partition {tiered.partition} is another log than the one in {self._open_store().url}: {told}. Was "
-                "its folder lost? Nothing is sent or removed; `odradek tiered restore` brings back what was there, "
-                "into an empty data directory"
-            )
+        return await self._in_thread(lambda: _difference(self._open_store(), newest, sources))
 
     async def run(self, tiered: TieredPartitionLog, leader_epoch: int, is_wanted: Callable[[], bool]) -> None:
         """Do one pass.
@@ -342,7 +365,8 @@ class Passes:
             return
         start_offset = tiered.log_start_offset
         await self._put(tiered, lambda newest: (newest or manifest).without_below(start_offset))
-        gone = [segment for segment in manifest.segments if segment.next_offset <= start_offset]
+        named = (*manifest.segments, *manifest.abandoned)
+        gone = [segment for segment in named if segment.next_offset <= start_offset]
         await self._in_thread(partial(self._delete_objects, tiered, gone))
         self.counters.segments_expired += len(gone)
 
@@ -376,31 +400,34 @@ def _check_is_newest(tiered: TieredPartitionLog, version: int) -> None:
         )
 
 
+def _other_log(tiered: TieredPartitionLog, told: str, url: str) -> OtherLogError:
+    """Return what to tell of a store that another log was sent to, by its URL where this one knows nothing of it."""
+    if url:
+        return OtherLogError(
+            f"partition {tiered.partition} is another log than the one in {url}: {told}. Was "
+            "its folder lost? Nothing is sent or removed; `odradek tiered restore` brings back what was there, "
+            "into an empty data directory"
+        )
+    return OtherLogError(
+        f"{tiered.partition}: another leader has sent what this log does not have: {told}. Was a leader elected "
+        "that was not in sync? Nothing is sent, and nothing leaves the disk"
+    )
+
+
 def _check_agrees(tiered: TieredPartitionLog, newest: Manifest) -> None:
     """Refuse what other leaders have sent that is not in this log."""
-    told = contradiction(newest, tiered.inner.epoch_entries(), tiered.log_end_offset)
+    told = contradiction(newest, tiered.way)
     if told:
-        raise OtherLogError(
-            f"{tiered.partition}: another leader has sent what this log does not have: {told}. Was a leader elected "
-            "that was not in sync? Nothing is sent, and nothing leaves the disk"
-        )
+        raise _other_log(tiered, told, "")
 
 
 def _has_what_is_stored(tiered: TieredPartitionLog) -> bool:
-    """Say whether a follower, which may have been truncated since it learnt of the store's part, has that by now.
-
-    Raises:
-        OtherLogError: It has other records in the place of those.
-    """
-    if tiered.log_end_offset < tiered.tiered_end_offset:
-        return False
-    if tiered.manifest is not None:
-        _check_agrees(tiered, tiered.manifest)
-    return True
+    """Say whether a follower, which may have been truncated since it learnt of the store's part, has that by now."""
+    return tiered.manifest is None or not contradiction(tiered.manifest, tiered.way)
 
 
-def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[SegmentSource]) -> str:
-    """Say whether the first segment that both have begins with another batch; "" when not. Blocks.
+def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[SegmentSource]) -> str | None:
+    """Say whether the first segment that both have begins with another batch; "" when not, None for none. Blocks.
 
     Two logs may have the same offsets under the same leader epoch; the CRC of a batch tells them apart.
     """
@@ -412,8 +439,8 @@ def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[Segmen
             here = next((bytes(batch[:HEADER_SIZE]) for batch in source.batches(source.base_offset, CHUNK_BYTES)), b"")
             if here != store.get(name, 0, HEADER_SIZE):
                 return f"the batch at offset {source.base_offset} is another one in the store"
-            break
-    return ""
+            return ""
+    return None
 
 
 def _keep_transactions(tiered: TieredPartitionLog, below: int) -> list[DiskWork]:

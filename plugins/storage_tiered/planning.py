@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from odradek.kernel.api import SegmentInfo, TierSettings
 
+    from .forks import LogWay
     from .manifest import Manifest, StoredSegment
 
 
@@ -168,7 +169,7 @@ def _fits(manifest: Manifest | None, base_offset: int, next_offset: int) -> bool
     return is_same or old[-1] is manifest.segments[-1]
 
 
-def contradiction(manifest: Manifest, epochs: Sequence[tuple[int, int]], log_end_offset: int) -> str:
+def contradiction(manifest: Manifest, way: LogWay) -> str:
     """Say what tells that a manifest is of another log than the local one; "" when it may be of this one.
 
     A local log that was lost begins anew at offset 0, under a later leader epoch: what it would send takes the place of
@@ -176,24 +177,14 @@ def contradiction(manifest: Manifest, epochs: Sequence[tuple[int, int]], log_end
 
     Args:
         manifest: The newest one in the store.
-        epochs: Those of the local log, each with its first offset there, in order.
-        log_end_offset: Of the local log.
+        way: The local log's.
     """
     end_offset = max(manifest.end_offset, manifest.log_start_offset)
-    if end_offset > log_end_offset:
-        return f"the store has offsets up to {end_offset}, and the local log ends at {log_end_offset}"
-    for segment in manifest.segments:
-        inside = [start for _, start in epochs if segment.base_offset <= start < segment.next_offset]
-        for offset in sorted({*inside, *(start for _, start in segment.leader_epochs)}):
-            local, stored = _epoch_at(epochs, offset), _epoch_at(segment.leader_epochs, offset)
-            if -1 not in (local, stored) and local != stored:
-                return f"offset {offset} has the leader epoch {stored} in the store, and {local} in the local log"
-    return ""
-
-
-def _epoch_at(epochs: Sequence[tuple[int, int]], offset: int) -> int:
-    """Return the epoch of an offset, -1 where it lies before all."""
-    return next((epoch for epoch, start in reversed(epochs) if start <= offset), -1)
+    if end_offset > way.end_offset:
+        return f"the store has offsets up to {end_offset}, and the local log ends at {way.end_offset}"
+    if max(end_offset, way.start_offset) < way.local_start_offset:
+        return f"the store has offsets up to {end_offset}, and the local log begins at {way.local_start_offset}"
+    return next((told for segment in manifest.segments if (told := way.difference(segment))), "")
 
 
 def confirmed_copies(

@@ -252,7 +252,8 @@ def _verify_partition(
         for start, end in manifest.gaps:
             findings.append(Finding(kind, str(partition), f"no segment stands for the offsets {start} to {end - 1}"))
         look = functools.partial(_segment_findings, store, partition, reads_objects=reads_objects)
-        for segment, wrong in zip(manifest.segments, threads.map(look, manifest.segments), strict=True):
+        named = (*manifest.segments, *manifest.abandoned)
+        for segment, wrong in zip(named, threads.map(look, named), strict=True):
             if wrong and _has_left(store, partition, segment):
                 continue
             findings += wrong
@@ -287,7 +288,7 @@ def _look_at_files(
 def _has_left(store: ObjectStore, partition: TopicIdPartition, segment: StoredSegment) -> bool:
     """Say whether the newest manifest names a segment no longer: it expired, or was rewritten, meanwhile."""
     newest = load_newest(store, partition)
-    return newest is None or all(each.uid != segment.uid for each in newest.segments)
+    return newest is None or all(each.uid != segment.uid for each in (*newest.segments, *newest.abandoned))
 
 
 def _orphans(partition: TopicIdPartition, found: _Partition, manifest: Manifest | None) -> list[Finding]:
@@ -329,6 +330,7 @@ def _partition_as_json(report: PartitionReport) -> dict[str, object]:
             "log_start_offset": manifest.log_start_offset,
             "end_offset": manifest.end_offset,
             "segments": len(manifest.segments),
+            "abandoned": len(manifest.abandoned),
             "size_bytes": manifest.size_bytes,
             "listing": [
                 {

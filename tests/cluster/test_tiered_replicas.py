@@ -60,9 +60,9 @@ class WatchedStore(MemoryObjectStore):
         super().put(name, data)
 
 
-async def make_topic(cluster: Cluster, *replicas: int) -> None:
+async def make_topic(cluster: Cluster, *replicas: int, **configs: str) -> None:
     async with admin(cluster, 1) as client:
-        await client.create_topic(NewTopic("t", configs=TIERED, assignments=[replicas]))
+        await client.create_topic(NewTopic("t", configs={**TIERED, **configs}, assignments=[replicas]))
     await until(lambda: all("t" in image_of(each).topics_by_name for each in cluster.brokers.values() if each.broker))
 
 
@@ -190,5 +190,51 @@ def test_every_broker_keeps_its_own_local_retention_and_a_deleted_topic_leaves_n
         await until(lambda: set(store.objects) == {"odradek.json"})
         await trio.sleep(5)
         assert set(store.objects) == {"odradek.json"}
+
+    in_cluster(main, settings=SETTINGS)
+
+
+def test_a_leader_that_was_not_in_sync_sends_on_from_where_its_own_log_parts_from_what_was_sent() -> None:
+    """Broker 3 is away while 2 sends on and lets go, leads alone when 2 is gone, and is followed by 2 afterwards."""
+    store = WatchedStore()
+
+    async def main(cluster: Cluster) -> None:
+        await make_topic(cluster, 2, 3, **{"unclean.leader.election.enable": "true", "min.insync.replicas": "1"})
+        first, second = cluster.brokers[2], cluster.brokers[3]
+        async with cluster.producer("producer", writer_settings()) as producer:
+            writer = Writer(producer)
+            await writer.write_until(lambda: leader_log(cluster).local_log_start_offset > 10)
+            await until(lambda: log_of(second).log_end_offset == writer.count)
+            second.crash()
+            common = writer.count
+            await writer.write_until(lambda: log_of(first).local_log_start_offset > common + 10)
+            sent = manifest_of(cluster, store)
+            first.crash()
+            second.start()
+            await until(lambda: state_of(cluster).leader == 3 and replica_of(second).is_leader)
+            lost = range(log_of(second).log_end_offset, writer.count)
+            assert len(lost) > 10, "it was not in sync"
+
+            first_of_its_own = writer.count
+            await writer.write_until(lambda: manifest_of(cluster, store).end_offset > sent.end_offset + 20)
+        written = [b"%d" % number for number in range(first_of_its_own) if number not in lost]
+        written += writer.written()[first_of_its_own:]
+        now = manifest_of(cluster, store)
+        assert is_whole(now)
+        assert now.leader_epoch == state_of(cluster).leader_epoch
+        assert await read_all(cluster) == written
+        gone = {segment.uid for segment in sent.segments} - {segment.uid for segment in now.segments}
+        assert {segment.uid for segment in now.abandoned} == gone != set()
+        assert set(now.object_names()) <= set(store.objects), "what nobody reads any more is there all the same"
+
+        first.start()
+        await until(lambda: len(state_of(cluster).isr) == 2)
+        second.crash()
+        await until(lambda: state_of(cluster).leader == 2 and replica_of(first).is_leader)
+        async with cluster.producer("another", writer_settings()) as producer:
+            writer = Writer(producer)
+            await writer.write_until(lambda: manifest_of(cluster, store).end_offset > now.end_offset + 20)
+        assert is_whole(manifest_of(cluster, store))
+        assert await read_all(cluster) == written + writer.written()
 
     in_cluster(main, settings=SETTINGS)

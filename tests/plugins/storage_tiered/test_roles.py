@@ -9,9 +9,11 @@ import attrs
 import pytest
 
 from odradek.kernel.api import CleanupSettings, ConfigError, StoreRefusedError
+from odradek.kernel.contracts.coordinator import TopicView
 from odradek.kernel.contracts.disk_work import do_now
+from odradek.kernel.contracts.election import PartitionState
 from odradek.plugins.storage_tiered.beginnings import NotInStoreError
-from odradek.plugins.storage_tiered.manifests import OtherLogError, load_newest
+from odradek.plugins.storage_tiered.manifests import OtherLogError, load_newest, put_next
 from odradek.plugins.storage_tiered.tier import TieredStorage
 from odradek.testing.contracts.storage_base import PARTITION
 from odradek.testing.object_stores import MemoryObjectStore
@@ -157,22 +159,75 @@ async def test_who_leads_a_log_next_has_the_store_name_each_offset_once(tmp_path
         assert await follower.read_all() == written
 
 
-async def test_what_a_leader_that_was_not_in_sync_lacks_is_not_let_go(tmp_path: Path) -> None:
+async def test_a_leader_that_was_not_in_sync_goes_on_behind_what_it_has_and_the_one_before_it_finds_its_own_again(
+    tmp_path: Path,
+) -> None:
     leader = House(tmp_path / "leader")
     written = leader.fill(RECORDS)
     async with leader.running():
         await leader.visit()
-    unclean = follower_of(leader, tmp_path / "unclean", written[:20])
-    await unclean.tier.visit(unclean.log)
-    lead(unclean, leader.epoch + 1)
-    unclean.fill(RECORDS)
+        sent = objects_of(leader.store)
+        unclean = follower_of(leader, tmp_path / "unclean", written[:20])
+        lead(unclean, leader.epoch + 1)
+        others = written[:20] + unclean.fill(RECORDS)
+        async with unclean.running():
+            await unclean.visit()
+            assert all(one[1] == other[0] for one, other in pairwise(bounds(unclean)))
+            assert bounds(unclean)[-1][1] > RECORDS
+            assert await unclean.read_all() == others
+            assert objects_of(leader.store) > sent, "what nobody reads now is there all the same"
+
+        lead(leader, leader.epoch + 2)
+        written += leader.fill(RECORDS)
+        await leader.visit()
+        assert all(one[1] == other[0] for one, other in pairwise(bounds(leader)))
+        assert await leader.read_all() == written
+
+
+async def test_a_leader_that_has_lost_what_was_only_in_the_store_sends_nothing(tmp_path: Path) -> None:
+    leader = House(tmp_path / "leader")
+    written = leader.fill(RECORDS)
+    async with leader.running():
+        await leader.visit()
+        unclean = follower_of(leader, tmp_path / "unclean", written[:20])
+        lead(unclean, leader.epoch + 1)
+        unclean.fill(RECORDS)
+        await unclean.visit()
+        newest = load_newest(leader.store, PARTITION)
+        assert newest is not None
+        put_next(leader.store, attrs.evolve(newest, abandoned=()))
+        lead(leader, leader.epoch + 2)
+
+        with pytest.raises(OtherLogError, match="Was a leader elected that was not in sync"):
+            await leader.tier.passes.take_over(leader.log, leader.epoch)
+
+
+class OneReplica:
+    """The committed metadata: the topic's partitions have one replica each."""
+
+    def topic_by_id(self, topic_id: object) -> TopicView:
+        state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
+        return TopicView(PARTITION.topic, PARTITION.topic_id, 9, partitions=(state,) * 9)
+
+
+@pytest.mark.parametrize("reason", ["compacted", "the only replica"])
+async def test_a_log_that_parts_from_what_was_sent_is_not_sent_where_it_is(reason: str, tmp_path: Path) -> None:
+    policy = "compact" if reason == "compacted" else "delete"
+    leader = House(
+        tmp_path / "leader",
+        settings=attrs.evolve(LITTLE_LOCAL, cleanup=CleanupSettings(cleanup_policy=(policy,))),
+    )
+    written = leader.fill(RECORDS)
+    async with leader.running():
+        await leader.visit()
+    other = follower_of(leader, tmp_path / "other", written[:20])
+    if reason == "the only replica":
+        other.cluster = OneReplica()
+    lead(other, leader.epoch + 1)
+    other.fill(RECORDS)
 
     with pytest.raises(OtherLogError, match="another log than the one in"):
-        await unclean.tier.passes.take_over(unclean.log, unclean.epoch)
-    lead(leader, leader.epoch + 2)
-    leader.log.truncate_to(leader.log.local_log_start_offset)
-    with pytest.raises(OtherLogError, match="Was a leader elected that was not in sync"):
-        await leader.tier.passes.take_over(leader.log, leader.epoch)
+        await other.tier.passes.take_over(other.log, other.epoch)
 
 
 async def test_a_follower_of_a_leader_that_was_not_in_sync_lets_go_of_nothing_that_the_store_has_otherwise(

@@ -17,13 +17,12 @@ from odradek.kernel.api import (
     ErrorCode,
     KafkaError,
     RecordsAreRemoteError,
-    StorageError,
     do_now,
     read_header,
 )
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.plugins.storage_memory.engine import MemoryEngine
-from odradek.plugins.storage_tiered.local_state import COLD_TRANSACTIONS_KIND
+from odradek.plugins.storage_tiered.local_state import COLD_TRANSACTIONS_KIND, DERIVED_KINDS
 from odradek.plugins.storage_tiered.manifests import FencedError, load_newest
 from odradek.plugins.storage_tiered.names import segments_prefix
 from odradek.testing.contracts.storage_base import PARTITION
@@ -460,17 +459,23 @@ async def test_a_log_that_is_unwrapped_goes_on_with_what_is_local(tmp_path: Path
     house.close()
 
 
-async def test_what_is_only_in_the_store_cannot_be_truncated(tmp_path: Path) -> None:
+async def test_a_log_that_is_truncated_below_its_local_part_is_given_up_as_a_whole(tmp_path: Path) -> None:
     house = House(tmp_path)
     house.fill(60)
     async with house.running():
         await house.visit()
+        border, sent = house.log.local_log_start_offset, {each.name for each in house.store.list("")}
 
-        with pytest.raises(StorageError, match="only in the remote store"):
-            house.log.truncate_to(5)
         house.log.truncate_to(58)
-        assert house.log.log_end_offset == 58
-    house.close()
+        assert (house.log.local_log_start_offset, house.log.log_end_offset) == (border, 58)
+        house.log.truncate_to(5)
+        assert (house.log.log_start_offset, house.log.local_log_start_offset, house.log.log_end_offset) == (0, 0, 0)
+        assert [kind for kind in DERIVED_KINDS if house.log.sidecars(kind)] == []
+        assert {each.name for each in house.store.list("")} == sent, "who follows removes nothing there"
+        written = house.fill(3)
+        reopened = house.reopened()
+        assert (reopened.log.log_start_offset, await reopened.read_all()) == (0, written)
+    reopened.close()
 
 
 async def test_a_log_that_keeps_everything_local_is_in_the_store_as_well(tmp_path: Path) -> None:

@@ -224,6 +224,7 @@ def test_the_command_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "log_start_offset": 0,
         "end_offset": 20,
         "segments": 2,
+        "abandoned": 0,
         "size_bytes": 40,
         "listing": [
             {

@@ -11,6 +11,8 @@ import pytest
 import trio
 
 from odradek.kernel.api import ErrorCode, KafkaError
+from odradek.plugins.storage_tiered.forks import LogWay
+from odradek.plugins.storage_tiered.manifest import Manifest
 from odradek.plugins.storage_tiered.manifests import load_newest
 from odradek.plugins.storage_tiered.names import manifest_prefix
 from odradek.plugins.storage_tiered.planning import contradiction
@@ -226,17 +228,21 @@ async def test_a_manifest_is_held_against_what_the_local_log_has(tmp_path: Path)
     assert manifest is not None
     end = manifest.end_offset
 
-    assert contradiction(manifest, [(3, 0)], end) == ""
-    assert contradiction(manifest, [(3, 0), (4, end)], end + 5) == ""
-    assert contradiction(manifest, [(4, end)], end + 5) == "", "what is cold is not in the local log"
-    assert contradiction(manifest, [], end) == ""
-    assert contradiction(manifest, [(3, 0)], end - 1) == (
-        f"the store has offsets up to {end}, and the local log ends at {end - 1}"
+    def told(manifest: Manifest, epochs: list[tuple[int, int]], end_offset: int, local_start_offset: int = 0) -> str:
+        return contradiction(manifest, LogWay(epochs, 0, local_start_offset, end_offset))
+
+    assert told(manifest, [(3, 0)], end) == ""
+    assert told(manifest, [(3, 0), (4, end)], end + 5) == ""
+    assert told(manifest, [(4, end)], end + 5, end) == "", "of what is cold a log may know no epochs"
+    assert told(manifest, [], end) == ""
+    assert (
+        told(manifest, [(3, 0)], end - 1) == f"the store has offsets up to {end}, and the local log ends at {end - 1}"
     )
-    assert contradiction(attrs.evolve(manifest, segments=(), log_start_offset=end), [], 0) != ""
-    assert contradiction(manifest, [(4, 0)], end + 5) == (
-        "offset 0 has the leader epoch 3 in the store, and 4 in the local log"
+    assert told(manifest, [(3, 0)], end + 9, end + 4) == (
+        f"the store has offsets up to {end}, and the local log begins at {end + 4}"
     )
+    assert told(attrs.evolve(manifest, segments=(), log_start_offset=end), [], 0) != ""
+    assert told(manifest, [(4, 0)], end + 5) == "offset 0 has the leader epoch 3 in the store, and 4 in the local log"
     house.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
@@ -118,7 +118,7 @@ class House:
         self.files = OsFiles()
         self.machine = machine_with(clock=self.clock, random=self.random, ids=self.ids, files=self.files)
         self.config = HouseConfig(directory, changes or {})
-        self.cluster = HouseCluster()
+        self.cluster: Any = HouseCluster()
         self.last_stable_offset: int | None = None
         self.epoch = epoch
         self.tier = TieredStorage(self, store=self.store)  # type: ignore[arg-type] # as far as it is asked
