@@ -47,13 +47,13 @@ def moves_of(before: Iterable[PlacedPartition], plan: Mapping[TopicPartition, tu
 
 @st.composite
 def clusters(draw: st.DrawFn, racks: str = "abc") -> tuple[list[PlacedBroker], list[PlacedPartition]]:
-    """Up to seven brokers in up to three racks, and partitions anywhere on them."""
-    brokers = brokers_of(*draw(st.lists(st.sampled_from(racks), min_size=1, max_size=7)))
+    """Up to six brokers in up to three racks, and partitions anywhere on them."""
+    brokers = brokers_of(*draw(st.lists(st.sampled_from(racks), min_size=1, max_size=6)))
     ids = [each.broker_id for each in brokers]
     partitions = []
     for topic in ("t", "u"):
         factor = draw(st.integers(1, min(3, len(ids))))
-        for number in range(draw(st.integers(0, 9))):
+        for number in range(draw(st.integers(0, 6))):
             replicas = draw(st.permutations(ids))[:factor]
             size = draw(st.integers(0, 40)) * MIB
             partitions.append(PlacedPartition(TopicPartition(topic, number), tuple(replicas), size))

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from odradek.cli.doctor import procfs
+from odradek.cli.doctor import metrics_page, procfs
 from odradek.cli.doctor.findings import findings_of
 from odradek.cli.doctor.observations import BrokerSeen, Finding, HostSeen, Look, Observations, ProcessSeen, Severity
 from odradek.client.admin_values import LogDir, QuorumDescription, QuorumReplica, Reassignment
@@ -253,6 +253,27 @@ def test_what_this_host_lacks_is_told() -> None:
 
     assert found(seen(IN_SYNC, host=host)) == [("files-limit", 1), ("host-swaps", None), ("disk-slow", None)]
     assert found(seen(IN_SYNC, host=attrs.evolve(host, processes=[], swapped_bytes=0, disk_ms={}))) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "idle_share", "is_active"),
+    [
+        (
+            b"# TYPE kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent gauge\n"
+            b"kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent 0.25\n"
+            b"kafka_controller_kafkacontroller_activecontrollercount 1\n",
+            0.25,
+            True,
+        ),
+        (b"kafka_controller_kafkacontroller_activecontrollercount{node='1'} 0\n", None, False),
+        (b"", None, None),
+    ],
+)
+def test_how_idle_a_broker_is_and_who_is_the_controller_is_read_of_metrics(
+    page: bytes, idle_share: float | None, is_active: bool | None
+) -> None:
+    assert metrics_page.idle_share(page) == idle_share
+    assert metrics_page.is_active_controller(page) is is_active
 
 
 def test_the_ports_of_listening_sockets_are_read() -> None:

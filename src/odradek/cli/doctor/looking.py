@@ -6,7 +6,6 @@ Nobody is waited for long: a broker that hangs is a finding, and no reason to ha
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +20,7 @@ from odradek.kernel.types import METADATA_TOPIC
 from odradek.kernel.wire.messages.api_55_describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest
 
-from . import procfs
+from . import metrics_page, procfs
 from .observations import BrokerSeen, HostSeen, Look, Observations, ProcessSeen
 
 if TYPE_CHECKING:
@@ -38,12 +37,6 @@ PAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 REQUESTS_MIN: Final = 20
 """So many requests to a disk say how long it takes."""
 _PAGES: Final = "odradek.http.listener"
-_IDLE: Final = re.compile(
-    rb"^kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent(?:\{[^}]*\})? (\S+)", re.MULTILINE
-)
-_ACTIVE: Final = re.compile(
-    rb"^kafka_controller_kafkacontroller_activecontrollercount(?:\{[^}]*\})? (\S+)", re.MULTILINE
-)
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
 _PROC: Final = Path("/proc")
 
@@ -151,8 +144,7 @@ async def _metrics(calls: ClusterCalls, node: Node) -> tuple[float | None, bool 
         return None, None
     host, _, port = address.rpartition(":")
     page = await _page(node.host if host in {"", "0.0.0.0", "::"} else host.strip("[]"), int(port))
-    idle, active = _IDLE.search(page), _ACTIVE.search(page)
-    return float(idle[1]) if idle else None, bool(float(active[1])) if active else None
+    return metrics_page.idle_share(page), metrics_page.is_active_controller(page)
 
 
 async def _page(host: str, port: int) -> bytes:
