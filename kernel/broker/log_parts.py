@@ -9,10 +9,12 @@ from ..cleanup.compactor import Compactor, CompactorSettings
 from ..cleanup.log_states import Policies
 from ..cleanup.retention import Retention, RetentionSettings
 from ..cleanup.workers import start_worker
+from ..config.roles import parse_roles
 from ..contracts.election import is_among_replicas
 from ..contracts.storage import StorageEngine
 from ..contracts.storage_context import StorageContext
 from ..controller.directory_changes import directory_of
+from ..controller.rules import NEEDS_CLUSTER
 from ..errors import ConfigError, OdradekError
 from ..machine.threads import Workers
 from ..machine.throttle import Throttle
@@ -174,8 +176,9 @@ class LogParts:
             return {}
         choose_offer(options.storages, config.storage, "storage", "odradek.storage")
         name = config.get_text("odradek.election")
-        if is_among_replicas(choose_offer(options.elections, name, "election", "odradek.election")):
-            what = f"odradek.election is {name!r}: replicas that vote are not built yet"
+        factory = choose_offer(options.elections, name, "election", "odradek.election")
+        if is_among_replicas(factory) and parse_roles(config).controller is None:
+            what = f"odradek.election is {name!r}: {NEEDS_CLUSTER}"
             raise ConfigError(what, where=config.where("odradek.election"), hint="choose another one, such as 'isr'")
         return {name: self._make_engine(name, factory) for name, factory in options.storages.items()}
 

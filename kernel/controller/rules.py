@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import attrs
 
 from ..classes import frozen
+from ..config.roles import parse_roles
 from ..contracts.election import is_among_replicas
 from ..errors import ErrorCode, KafkaError
 from ..metadata.image import ResourceType
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from ..metadata.records import MetadataRecord
 
 R = TypeVar("R")
+
+NEEDS_CLUSTER: Final = (
+    "replicas that vote are a cluster's, and this broker is alone: it has no controller that others use"
+)
 
 Steps: TypeAlias = "Generator[None, None, CoordinatorResult[MetadataRecord, R]]"
 """An operation that may be long: yields after each partition, topic or the like, so that others come in between."""
@@ -94,13 +99,11 @@ class ControllerRules:
         """Return the election factory of a name, for a topic that is to be made.
 
         Raises:
-            KafkaError: INVALID_CONFIG: no plugin offers it, or its replicas vote, for whom nothing is carried yet.
+            KafkaError: INVALID_CONFIG: no plugin offers it, or its replicas vote and the broker is alone.
         """
         factory = self.election(name)
-        if is_among_replicas(factory):
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG, f"odradek.election is {name!r}: replicas that vote are not built yet"
-            )
+        if is_among_replicas(factory) and parse_roles(self.config).controller is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"odradek.election is {name!r}: {NEEDS_CLUSTER}")
         return factory
 
 

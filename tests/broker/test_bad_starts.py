@@ -181,6 +181,9 @@ BAD = {
     ),
     "a storage that nobody offers": Bad(("--set odradek.storage", "segment"), ("odradek.storage=tape",)),
     "an election that nobody offers": Bad(("--set odradek.election", "isr"), ("odradek.election=lots",)),
+    "an election among the replicas of a broker alone": Bad(
+        ("--set odradek.election", "this broker is alone", "isr"), ("odradek.election=quorum",)
+    ),
     "a metadata election that nobody offers": Bad(
         ("odradek.metadata.election", "isr"), status=1, options=("odradek.metadata.election=lots",)
     ),

@@ -9,7 +9,8 @@ import attrs
 import pytest
 
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.errors import ErrorCode
+from odradek.kernel.controller.adoption import FoundPartition
+from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.metadata.image import NO_LEADER
 from odradek.kernel.metadata.record_makers import partition_record
 from odradek.kernel.metadata.records import TopicRecord
@@ -216,8 +217,43 @@ def test_voters_are_not_reassigned_yet(cluster: Cluster) -> None:
     assert "voters" in (answer.error_message or "")
 
 
-def test_a_topic_with_voters_is_not_made_yet(cluster: Cluster) -> None:
+def test_a_broker_alone_makes_no_topic_with_voters(cluster: Cluster) -> None:
     wanted = topic("new", -1, -1, {0: [1, 2, 3]}, odradek_election="quorum")
     (answer,) = cluster.ask(create_topics(wanted)).topics
 
     assert answer.error_code == ErrorCode.INVALID_CONFIG
+    assert "alone" in (answer.error_message or "")
+
+
+def in_a_cluster() -> Cluster:
+    """Return three brokers whose controller is others', too."""
+    cluster = Cluster()
+    rules = DrivenController(
+        process_roles="broker,controller",
+        controller_listener_names="CONTROLLER",
+        controller_quorum_voters="1@localhost:9093",
+        listeners="PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    ).rules
+    rules = attrs.evolve(cluster.driven.rules, config=rules.config)
+    cluster.driven.controller._rules = cluster.driven.rules = rules
+    return cluster
+
+
+def test_a_topic_with_voters_has_no_leader_before_they_have_voted_and_is_where_it_will_be() -> None:
+    cluster = in_a_cluster()
+    wanted = topic("new", -1, -1, {0: [1, 2, 3]}, odradek_election="quorum")
+    (answer,) = cluster.ask(create_topics(wanted)).topics
+    made = cluster.driven.image.topics_by_name["new"]
+    brokers = cluster.driven.image.brokers
+
+    assert answer.error_code == ErrorCode.NONE
+    assert (made.election, made.partitions[0].leader) == ("quorum", NO_LEADER)
+    assert made.directories[0] == tuple(brokers[each].log_dirs[0] for each in (1, 2, 3))
+
+
+def test_what_is_adopted_has_no_voters() -> None:
+    cluster = in_a_cluster()
+    found = [FoundPartition("old", 0, uuid.UUID(int=5), 3)]
+
+    with pytest.raises(KafkaError, match=r"cannot be adopted with odradek\.election=quorum"):
+        cluster.driven.controller.adopt_topics(found, {"old": {"odradek.election": "quorum"}})

@@ -12,6 +12,7 @@ from odradek.lab.simulator.promises import (
     DISK_TABLE,
     REPLICATED_TABLE,
     TABLE,
+    VOTED_TABLE,
     DiskAccident,
     Promise,
     losses_of,
@@ -192,7 +193,7 @@ def test_the_table_of_accidents_of_a_disk_is_that_of_the_documentation() -> None
 
 def test_the_table_of_three_replicas_is_that_of_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs/explanation/durability.md").read_text()
-    section = page.partition("### With three replicas")[2]
+    section = page.partition("### With three replicas")[2].partition("###")[0]
     told = re.findall(
         r"^\| (1|all)(, with `flush\.messages=1`)? \| (any|\d) \| (\d) \| (\d) \| (\d) \| (\d) \|$",
         section,
@@ -203,6 +204,26 @@ def test_the_table_of_three_replicas_is_that_of_the_documentation() -> None:
         (acks, None if min_isr == "any" else int(min_isr), bool(flushed), *map(int, losses))
         for acks, flushed, min_isr, *losses in told
     ] == [tuple(row) for row in REPLICATED_TABLE]
+
+
+def test_the_table_of_replicas_that_vote_is_that_of_the_documentation() -> None:
+    page = (Path(__file__).parents[3] / "docs/explanation/durability.md").read_text()
+    section = page.partition("### Where replicas vote")[2]
+    told = re.findall(
+        r"^\| (1|all)(, with `flush\.messages=1`)? \| (\d) \| (\d) \| (\d) \| (\d) \|$", section, re.MULTILINE
+    )
+
+    assert [(acks, None, bool(flushed), *map(int, losses)) for acks, flushed, *losses in told] == [
+        tuple(row) for row in VOTED_TABLE
+    ]
+    assert losses_of(3, is_flushed=False, votes=True) == VOTED_TABLE[1]
+
+
+def test_where_replicas_vote_offsets_may_be_left_out() -> None:
+    made = Oracle(promises_of("all", 1), is_idempotent=True, is_dense=False)
+    made.sent(FIRST)
+    made.acknowledged(FIRST, 1, NOW)
+    made.check_log(0, [(1, FIRST.value)])
 
 
 @pytest.mark.parametrize(("min_isr", "while_two_are_away_max"), [(1, 0), (2, 1), (3, 1)])

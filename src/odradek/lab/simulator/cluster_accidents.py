@@ -6,7 +6,7 @@ A scenario says what comes when, and lets the replicas catch up in between.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import trio
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from odradek.kernel.broker import Broker
+    from odradek.kernel.contracts.election import PartitionState
 
     from .cluster import BrokerHost, Cluster
     from .faults import Counted
@@ -276,10 +277,10 @@ class ClusterAccidents:
             SimulationError: They take too long.
         """
         with trio.move_on_after(CATCH_UP_S_MAX):
-            while self._behind():  # noqa: ASYNC110 - the world tells nobody what happens in it
+            while self._behind(has_caught_up=True):  # noqa: ASYNC110 - the world tells nobody what happens in it
                 await trio.sleep(0.1)
             return
-        what = {str(place): self._replicas(place) for place in self._behind()}
+        what = {str(place): self._replicas(place) for place in self._behind(has_caught_up=True)}
         raise SimulationError(f"the replicas are not in sync after {CATCH_UP_S_MAX} s: {what}")
 
     async def _wait_settled(self) -> None:
@@ -292,8 +293,13 @@ class ClusterAccidents:
             if passed.cancelled_caught:
                 return
 
-    def _behind(self) -> list[TopicPartition]:
-        """Return what is not in sync, or not known to all yet; the first partition of a topic that is not there."""
+    def _behind(self, *, has_caught_up: bool = False) -> list[TopicPartition]:
+        """Return what is not in sync, or not known to all yet; the first partition of a topic that is not there.
+
+        Args:
+            has_caught_up: Whether those that vote have to have all that is committed at this moment; of them the
+                in-sync set says no more than who lives.
+        """
         topics = self._best_informed().parts.published.image.topics_by_name
         missing = [TopicPartition(name, 0) for name in self._topics if name not in topics]
         return missing + [
@@ -301,16 +307,31 @@ class ClusterAccidents:
             for topic in topics.values()
             if self._all_topics or topic.name in self._topics
             for number, state in enumerate(topic.partitions)
-            if len(state.isr) < len(self._cluster.brokers) or None in self._replicas(TopicPartition(topic.name, number))
+            if self._is_behind(TopicPartition(topic.name, number), state, has_caught_up=has_caught_up)
         ]
+
+    def _is_behind(self, place: TopicPartition, state: PartitionState, *, has_caught_up: bool) -> bool:
+        replicas = [each for each in self._replicas(place) if each is not None]
+        if len(state.isr) < len(self._cluster.brokers) or len(replicas) < len(self._cluster.brokers):
+            return True
+        return has_caught_up and replicas[0].voting is not None and not _have_caught_up(replicas, state)
 
     def _best_informed(self) -> Broker:
         """Return the broker with the newest metadata."""
         living = (host.broker for host in self._cluster.brokers.values() if host.broker is not None)
         return max(living, key=lambda broker: broker.parts.published.image.offset)
 
-    def _replicas(self, place: TopicPartition) -> list[object]:
+    def _replicas(self, place: TopicPartition) -> list[Any]:
         return [
             host.broker.parts.logs.replicas.find(*place) if host.broker is not None else None
             for host in self._cluster.brokers.values()
         ]
+
+
+def _have_caught_up(replicas: Sequence[Any], state: PartitionState) -> bool:
+    """Say whether replicas that vote follow the leader that the metadata names, and have what is committed."""
+    leader = next((each for each in replicas if each.is_leader and each.leader_epoch == state.leader_epoch), None)
+    return leader is not None and all(
+        each.leader_epoch == leader.leader_epoch and each.log.log_end_offset >= leader.high_watermark
+        for each in replicas
+    )

@@ -5,7 +5,7 @@
 | origin | what is read was sent, to this partition |
 | place | what was acknowledged is read at the offset that was told |
 | change | what was read at an offset is what is read there later |
-| dense | offsets follow each other, from the first |
+| dense | offsets follow each other, from the first; but where replicas vote: leaders write a record of their own |
 | kept | what was acknowledged is there, as far as `promises.py` says |
 | prefix | of what a loss of power may take nothing stays behind what is gone |
 | once | an idempotent producer's record is there once |
@@ -77,14 +77,16 @@ class Oracle:
         open_count: How many were sent and neither acknowledged nor given up.
     """
 
-    def __init__(self, promises: Row, *, is_idempotent: bool) -> None:
+    def __init__(self, promises: Row, *, is_idempotent: bool, is_dense: bool = True) -> None:
         """Know nothing yet.
 
         Args:
             promises: What acknowledgements promise.
             is_idempotent: Whether producers are.
+            is_dense: Whether every offset has a record that somebody sent.
         """
         self._promises = promises
+        self._is_dense = is_dense
         self._is_idempotent = is_idempotent
         self._sent: dict[str, Sent] = {}
         self._promised: dict[int, dict[int, str]] = {}
@@ -194,7 +196,7 @@ class Oracle:
         """
         rotten = self._rotten.get(partition, FAR)
         for place, (offset, value) in enumerate(records):
-            if offset != place and place < rotten:
+            if self._is_dense and offset != place and place < rotten:
                 raise PromiseBrokenError("dense", f"partition {partition} has offset {offset} after {place - 1}")
             self._check_origin(partition, offset, value)
         self._check_kept(partition, dict(records))

@@ -74,6 +74,13 @@ REPLICATED_TABLE: Final = (
 )
 """With `acks=1` what was acknowledged may go with its leader; what a consumer has read is kept, as with `all`."""
 
+VOTED_TABLE: Final = (
+    Replicated("1", None, False, 0, 0, 0, 0),
+    Replicated("all", None, False, 3, 1, 1, 1),
+    Replicated("all", None, True, 3, 3, 2, 1),
+)
+"""The same where replicas vote: a record is acknowledged when two of three have it, whatever `min.insync.replicas`."""
+
 IN_SYNC: Final = Row(("all",), False, Promise.KEPT, Promise.KEPT)
 """What becomes of records while no more is lost at once than `REPLICATED_TABLE` says, and all catch up in between."""
 
@@ -101,16 +108,17 @@ DISK_TABLE: Final = {
 and what is not kept is found broken and never read as something else."""
 
 
-def losses_of(min_isr: int, *, is_flushed: bool) -> Replicated:
+def losses_of(min_isr: int, *, is_flushed: bool, votes: bool = False) -> Replicated:
     """Return how many of three brokers may be lost at once with `acks=all`.
 
     Args:
         min_isr: The topic's `min.insync.replicas`, 1 to 3.
         is_flushed: Whether it has `flush.messages=1`.
+        votes: Whether its replicas vote.
     """
     return next(
         row
-        for row in REPLICATED_TABLE
+        for row in (VOTED_TABLE if votes else REPLICATED_TABLE)
         if row.acks == "all" and row.min_isr in {None, min_isr} and row.is_flushed == is_flushed
     )
 

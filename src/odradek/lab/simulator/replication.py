@@ -4,6 +4,8 @@ Producers and a consumer go on, mostly under `min.insync.replicas=2`, while brok
 `promises.py` allows, stand still, lose each other, and tell wrong times. The next accident comes when every replica has
 caught up. Then nothing acknowledged with `acks=all`, and nothing that was read, may be lost, doubled or out of order,
 whatever the disks have lost, and two logs agree wherever both hold an offset below both high watermarks.
+
+With `--set odradek.election=quorum` the replicas vote, and a majority has what is acknowledged.
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ HASTE: Final = 100
 LOOK_S: Final = 0.001
 """So often somebody looks whether records are on their way: then an accident may come."""
 QUIET_S: Final = 30
+ELECTION: Final = "odradek.election"
+QUORUM: Final = "quorum"
 
 
 class Accident(Enum):
@@ -76,10 +80,11 @@ class Plan:
     request_timeout_ms: int
     pause_ns_max: int
     min_isr: int
+    votes: bool
 
     @classmethod
-    def drawn(cls, source: Random) -> Plan:
-        """Draw one."""
+    def drawn(cls, source: Random, *, votes: bool) -> Plan:
+        """Draw one, but for the election: that is chosen."""
         acks = source.choice(("all", "all", "all", "all", "all", "1"))
         return cls(
             partitions=1 + source.randrange(3),
@@ -93,12 +98,13 @@ class Plan:
             request_timeout_ms=source.choice((5_000, 30_000)),
             pause_ns_max=source.choice((100 * MILLISECOND, 300 * MILLISECOND, SECOND)),
             min_isr=source.choice(MIN_ISR),
+            votes=votes,
         )
 
     @property
     def losses(self) -> Replicated:
         """How many brokers may be lost."""
-        return losses_of(self.min_isr, is_flushed=self.is_flushed)
+        return losses_of(self.min_isr, is_flushed=self.is_flushed, votes=self.votes)
 
     @property
     def load(self) -> Load:
@@ -126,10 +132,10 @@ class Replication:
     def __init__(self, run: Run, nursery: trio.Nursery) -> None:
         self._run = run
         self._faults = run.world.seeds.stream(FAULTS, "brokers")
-        self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
+        self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD), votes=run.settings.get(ELECTION) == QUORUM)
         run.world.note("plan", *attrs.astuple(plan))
         oracle = Oracle if plan.acks == "all" else ReadersOracle
-        self._oracle = oracle(IN_SYNC, is_idempotent=plan.is_idempotent)
+        self._oracle = oracle(IN_SYNC, is_idempotent=plan.is_idempotent, is_dense=not plan.votes)
         self._cluster = Cluster(run.world, nursery)
         own = {"num.replica.fetchers": str(plan.fetchers), "min.insync.replicas": str(plan.min_isr)}
         if plan.is_flushed:
@@ -152,6 +158,7 @@ class Replication:
                 writers.start_soon(self._have_accidents)
             await self._check()
             readers.cancel_scope.cancel()
+        self._run.count(f"runs with {QUORUM if self._plan.votes else 'isr'}")
         self._run.count(f"runs with min.insync.replicas={self._plan.min_isr}")
         self._run.count("acknowledged", self._oracle.acknowledged_count)
         self._run.count("delivered", self._oracle.delivered_count)
