@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 FEW: Final = 64
 """So many logs are closed one after the other: threads cost more than they bring."""
-THREADS: Final = 16
-AT_ONCE: Final = 16
+THREADS: Final = 32
+"""So many wait beside each other: what a file system commits for one of them it commits for all."""
+AT_ONCE: Final = 4
 """So many logs a thread takes at once: handing over costs more than a sync that others have done already."""
 
 Syncable: TypeAlias = "FileHandle | Path"
@@ -41,9 +42,10 @@ class LogFlush:
     """What one flush makes durable. Made by the log, which also takes the outcome.
 
     Attributes:
-        epochs: Where the leader epochs are to be written before, and what; None where they stand there.
         syncables: Files, open or by path, in any order.
-        directories: Whose entries are synced after the files.
+        epochs: Where the leader epochs are to be written after them, and what, with the sync of their directory; None
+            where they stand there.
+        directories: Whose entries are synced last.
         end_offset: Everything below is durable when `run` is over.
         cuts_count: How often the log had been truncated when the flush began.
         epochs_version: Which state of the epochs it makes durable.
@@ -54,8 +56,8 @@ class LogFlush:
 
     owner: FlushOwner
     files: Files
-    epochs: tuple[Path, bytes] | None
     syncables: Sequence[Syncable]
+    epochs: tuple[Path, bytes] | None
     directories: Sequence[Path]
     end_offset: int
     cuts_count: int
@@ -66,14 +68,14 @@ class LogFlush:
 
     def run(self) -> None:
         """See `DiskWork.run`."""
-        if self.epochs is not None:
-            path, data = self.epochs
-            replace_file(self.files, path, data, is_durable=False)
         for syncable in self.syncables:
             if isinstance(syncable, FileHandle):
                 self.files.fsync(syncable.fd)
             else:
                 sync_file(self.files, syncable)
+        if self.epochs is not None:
+            path, data = self.epochs
+            replace_file(self.files, path, data, is_durable=True)
         for directory in self.directories:
             self.files.fsync_directory(directory)
 

@@ -31,7 +31,17 @@ _NO_ENTRIES: Final = bytes(_ROOM_BYTES)
 class _MappedIndex:
     """What the two indexes have in common. `entries_count` is -1 until the file was looked at."""
 
-    __slots__ = ("_capacity", "_files", "_is_writable", "_map", "_room_bytes", "base_offset", "entries_count", "path")
+    __slots__ = (
+        "_capacity",
+        "_file_bytes",
+        "_files",
+        "_is_writable",
+        "_map",
+        "_room_bytes",
+        "base_offset",
+        "entries_count",
+        "path",
+    )
 
     entry: struct.Struct
 
@@ -40,6 +50,7 @@ class _MappedIndex:
         self._map: mmap.mmap | None = None
         self._is_writable = False
         self._capacity = 0
+        self._file_bytes = 0
         self._room_bytes = 0
         self.path = path
         self.base_offset = base_offset
@@ -48,11 +59,12 @@ class _MappedIndex:
     def create(self, size_bytes_max: int, *, is_allocated: bool = True) -> None:
         """Make the file anew, empty; allocated for as many entries as fit `size_bytes_max`, or by the first one."""
         self._unmap()
+        self._file_bytes = self._allocated(size_bytes_max) if is_allocated else 0
         fd = self._files.open(self.path, CREATE)
         try:
             self._files.truncate(fd, 0)
             if is_allocated:
-                self._files.truncate(fd, self._allocated(size_bytes_max))
+                self._files.truncate(fd, self._file_bytes)
         finally:
             self._files.close(fd)
         self.entries_count = 0
@@ -74,6 +86,7 @@ class _MappedIndex:
         finally:
             self._files.close(fd)
         self._is_writable = True
+        self._file_bytes = size
         self._capacity = size // self.entry.size
         self._room_bytes = count * self.entry.size
 
@@ -90,6 +103,7 @@ class _MappedIndex:
             size = self._files.size(fd)
             if size % self.entry.size:
                 raise CorruptionError(f"{self.path} has {size} bytes: not a whole number of entries")
+            self._file_bytes = size
             if self.entries_count < 0:
                 self.entries_count = self._capacity = size // self.entry.size
                 if self.entries_count > 1 and not any(self._files.pread(fd, self.entry.size, 0)):
@@ -107,12 +121,16 @@ class _MappedIndex:
 
     def seal(self) -> None:
         """Cut the file behind its last entry and let go of it; look-ups map it again."""
-        if self.entries_count < 0:
+        size = self.entries_count * self.entry.size
+        if size < 0:
             return
         self._unmap()
+        if size == self._file_bytes:
+            return
         fd = self._files.open(self.path, READ_WRITE)
         try:
-            self._files.truncate(fd, self.entries_count * self.entry.size)
+            self._files.truncate(fd, size)
+            self._file_bytes = size
         finally:
             self._files.close(fd)
 
@@ -255,6 +273,7 @@ class TimeIndex(_MappedIndex):
         finally:
             self._files.close(fd)
         self.entries_count = 1
+        self._file_bytes = max(self._file_bytes, self.entry.size)
 
     def last_entry(self) -> tuple[int, int]:
         """Return (timestamp, offset), `(-1, base offset)` when there is none."""

@@ -402,8 +402,9 @@ class SegmentLog(LogWriter):
             first = self._directory.floor(self.recovery_point)
             syncables += [segment.syncable for segment in segments[first:]]
             if self._epochs_version != self._durable_epochs:
-                syncables.append(self.directory / EPOCH_CHECKPOINT)
                 directories.append(self.directory)
+                if epochs is None:
+                    syncables.append(self.directory / EPOCH_CHECKPOINT)
             if self._directory.entries_version != self._durable_entries:
                 syncables.append(self.directory / PARTITION_METADATA)
                 directories += [self.directory, self.directory.parent] if syncs_parent else [self.directory]
@@ -412,13 +413,15 @@ class SegmentLog(LogWriter):
         self._grown_sidecars.clear()
         for segment in self._unsynced:
             # Recovery trusts the indexes of what lies before its point; an empty one that was not trimmed it knows.
-            syncables += [index.path for index in (segment.index, segment.time_index) if index.entries_count]
+            # Where no batch has an entry there is next to nothing to look through: the last time saves nothing.
+            if segment.index.entries_count:
+                syncables += [segment.index.path, segment.time_index.path]
         return LogFlush(
             owner=self,
             files=self._files,
-            epochs=epochs,
             syncables=syncables,
-            directories=tuple(dict.fromkeys(directories)),
+            epochs=epochs,
+            directories=tuple(path for path in dict.fromkeys(directories) if epochs is None or path != self.directory),
             end_offset=end_offset,
             cuts_count=self._cuts_count,
             epochs_version=self._epochs_version if directories else self._durable_epochs,
