@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DELAY_KIND: Final = "delay"
 CHECKPOINTS_KEPT: Final = 2
+WAITING_PER_OFFSET: Final = 10
+"""As the log grows by one offset in so many records that wait, they are kept again: each offset pays for so many."""
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +70,14 @@ def _restore_newest(partition_log: PartitionLog, ledger: DelayLedger) -> int:
         else:
             return offset
     return 0
+
+
+def is_worth_keeping(partition_log: PartitionLog, ledger: DelayLedger) -> bool:
+    """Return whether a checkpoint would save so much reading that it is worth writing all that waits."""
+    if ledger.is_amidst:
+        return False
+    kept_offset = max(partition_log.sidecars(DELAY_KIND), default=0)
+    return partition_log.log_end_offset - kept_offset > ledger.queue.waiting_count // WAITING_PER_OFFSET
 
 
 def keep_delays(partition_log: PartitionLog, ledger: DelayLedger) -> None:

@@ -28,7 +28,7 @@ from ..errors import StorageError
 from ..machine.threads import Workers
 from ..machine.turnstile import SLICE_STEPS, run_in_slices, take_turn
 from .changed_replicas import Look
-from .delay_recovery import DELAY_KIND, remove_old_checkpoints
+from .delay_recovery import DELAY_KIND, is_worth_keeping, remove_old_checkpoints
 from .producer_snapshot import SNAPSHOT_KIND
 from .recovery import remove_old_snapshots
 from .unkept_snapshots import keep_first, keep_many_producers
@@ -190,7 +190,7 @@ class Upkeep:
         partition_log = replica.log
         offset = partition_log.log_end_offset
         try:
-            if not ledger.is_amidst and offset not in partition_log.sidecars(DELAY_KIND):
+            if is_worth_keeping(partition_log, ledger):
                 data = b"".join(ledger.encode())
                 await self._worker.do(partition_log.begin_sidecar(offset, DELAY_KIND, data))
                 remove_old_checkpoints(partition_log)

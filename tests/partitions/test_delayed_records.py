@@ -13,7 +13,7 @@ from odradek.kernel.contracts.cleanup import Deletion
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay.headers import DELAYED_FROM, DELAYED_TIMESTAMP
 from odradek.kernel.errors import KafkaError
-from odradek.kernel.partitions.delay_recovery import DELAY_KIND
+from odradek.kernel.partitions.delay_recovery import DELAY_KIND, is_worth_keeping, keep_delays
 from odradek.kernel.partitions.following import append_as_follower, rebuild_after_cut, truncate
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.compression import CompressionType
@@ -131,6 +131,19 @@ def test_what_was_kept_saves_the_reading_of_the_log(partition: DelayedPartition)
     partition.pass_time(5_000)
 
     assert partition.values() == [b"later"]
+
+
+def test_much_that_waits_is_not_kept_for_a_little_that_is_new(partition: DelayedPartition) -> None:
+    partition.produce([LATER] * 100)
+    ledger = partition.replica.delays
+    assert ledger is not None
+    assert is_worth_keeping(partition.replica.log, ledger)
+    keep_delays(partition.replica.log, ledger)
+
+    partition.produce([NOW] * 10)
+    assert not is_worth_keeping(partition.replica.log, ledger)
+    partition.produce([NOW])
+    assert is_worth_keeping(partition.replica.log, ledger)
 
 
 def test_a_companion_whose_batch_was_lost_counts_for_nothing(partition: DelayedPartition, tmp_path: Path) -> None:
