@@ -117,6 +117,7 @@ def test_a_log_whose_replica_could_not_be_made_is_tried_again(tmp_path: Path) ->
 
     class Moody:
         failures = 1
+        initial_state = elections.initial_state
 
         def new_election(self, context: ElectionContext) -> Election:
             if self.failures:
