@@ -47,8 +47,6 @@ LEAVE_S_MAX: Final = 30
 """How long a broker waits for its leaders to move before it ends all the same."""
 SILENCE_S_MAX: Final = 3
 """A controller that answers nothing for so long will not move them."""
-TAKEN_MS_MORE: Final = 2000
-"""How much longer than a session a broker asks whose id is taken: one that died is forgotten by then."""
 _TELL_EVERY_S: Final = 5
 _RETRY_S: Final = 0.05
 FINAL_REFUSALS: Final = frozenset(
@@ -187,6 +185,12 @@ class ClusterMember:
             self._tell_changed()
             await self._wait_known(registration)
             return self.broker_epoch
+        if self._told_code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            raise ConfigError(
+                f"another process lives as broker {registration.broker_id}, still after {limit_ms} ms",
+                where=self._config.where("node.id"),
+                hint="each broker needs a node.id of its own",
+            )
         raise UnansweredError(
             f"no controller registered this broker within {limit_ms} ms",
             where=self._config.where("controller.quorum.voters"),
@@ -228,8 +232,11 @@ class ClusterMember:
         )
 
     async def _registered(self, request: BrokerRegistrationRequest) -> int:
+        """Ask until it is granted; also while the id is taken: one that died is forgotten when its session is over.
+
+        Only the controller knows when that is: its clock may be slow, and its session time another.
+        """
         timeout_ms = self._config.get_int("broker.session.timeout.ms")
-        taken_until_ms = self._clock.monotonic_ms() + timeout_ms + TAKEN_MS_MORE
         while True:
             try:
                 answer: BrokerRegistrationResponse = await self._heartbeats.request(request, timeout_ms=timeout_ms)
@@ -242,15 +249,11 @@ class ClusterMember:
                 await self._heartbeats.rest()
                 continue
             code = error_code(answer.error_code)
+            self._tell_refusal(code)
             if code is ErrorCode.NONE:
                 return answer.broker_epoch
-            self._tell_refusal(code)
             if code in FINAL_REFUSALS:
                 raise ConfigError(f"the controller refuses this broker: {code.name}: {code.text}")
-            if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and self._clock.monotonic_ms() >= taken_until_ms:
-                where = self._config.where("node.id")
-                hint = "each broker needs a node.id of its own"
-                raise ConfigError(f"another process lives as broker {request.broker_id}", where=where, hint=hint)
             await trio.sleep(_RETRY_S)
 
     def _tell_refusal(self, code: ErrorCode) -> None:
