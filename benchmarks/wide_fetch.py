@@ -31,6 +31,7 @@ from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.dispatch.current_leaders import CurrentLeaders
 from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
+from odradek.kernel.dispatch.wide_fetch import AT_ONCE_MAX
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
@@ -60,13 +61,20 @@ VERSION = 13
 TOPIC_ID = uuid.UUID(int=77)
 
 
+@attrs.define(eq=False)
+class Connection:
+    """Where a request comes from, as far as Fetch looks at it."""
+
+    listener_name: str = "PLAINTEXT"
+
+
 @attrs.define
 class Context:
     """A request's context, as far as Fetch looks at it."""
 
     answers: list[FetchResponse]
     api_version: int = VERSION
-    connection: object = None
+    connection: Connection = attrs.field(factory=Connection)
 
     def hold(self) -> None:
         """Keep what the request was made of: here nobody takes it away."""
@@ -170,12 +178,15 @@ def measure(partitions_count: int, appends_count: int) -> tuple[float, float]:
         partitions = [
             FetchPartition(partition=number, partition_max_bytes=1 << 20) for number in range(partitions_count)
         ]
-        first = house.fetch.handle(request(0, 0, partitions, 0), context)
-        assert isinstance(first, FetchResponse)
+        session_id = epoch = 0
+        for begin in range(0, partitions_count, AT_ONCE_MAX):
+            opened = house.fetch.handle(request(session_id, epoch, partitions[begin : begin + AT_ONCE_MAX], 0), context)
+            assert isinstance(opened, FetchResponse)
+            session_id, epoch = opened.session_id, epoch + 1
         polls, appends = [], []
         for number in range(ROUNDS * appends_count):
             wanted = [FetchPartition(partition=7, fetch_offset=number, partition_max_bytes=1 << 20)]
-            poll = request(first.session_id, number + 1, wanted, 60_000)
+            poll = request(session_id, epoch + number, wanted, 60_000)
             start_ns = time.perf_counter_ns()
             house.fetch.handle(poll, context)
             parked_ns = time.perf_counter_ns()
