@@ -127,7 +127,7 @@ class Retention:
 
 def sparing_delayed(replica: Replica, deletion: Deletion) -> Deletion:
     """Return a deletion that leaves what holds records that wait, and all behind it, until they were delivered."""
-    needed_from = None if replica.delays is None else replica.delays.needed_from()
+    needed_from = None if replica.delays is None else replica.delays.needed_from(replica.high_watermark)
     if needed_from is None or needed_from >= deletion.below:
         return deletion
     return attrs.evolve(deletion, below=min(needed_from, replica.log.active_base_offset))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..contracts.delay_queue import WaitingRecord
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _HELD_SHIFT: Final = 12
 """What must stay of a log is known in stretches of so many offsets (a power of two)."""
+_DELIVERIES_MAX: Final = 1000
+"""So many deliveries are told apart that may not be committed yet."""
 _MAGIC: Final = b"odrl"
 _VERSION: Final = 0
 _HEAD: Final = struct.Struct(">4sbqii")
@@ -75,6 +78,8 @@ class DelayLedger:
         self._open: dict[int, list[OpenEntry]] = {}
         self._held: dict[int, int] = {}
         self._through_ms = -1
+        self._committed_ms = -1
+        self._deliveries: deque[tuple[int, int]] = deque()
 
     @property
     def is_amidst(self) -> bool:
@@ -91,7 +96,7 @@ class DelayLedger:
         """
         begun, self._begun = self._begun, None
         if begun is not None and begun[1].counts_with(header, begun[0]):
-            self._take(*begun)
+            self._take(*begun, end=header.next_offset)
         if not header.is_control or not header.records_count:
             return
         if header.has_producer_id:
@@ -103,7 +108,7 @@ class DelayLedger:
         if companion is None:
             return
         if companion.crc is None:
-            self._take(header.base_offset, companion)
+            self._take(header.base_offset, companion, end=header.next_offset)
         else:
             self._begun = header.base_offset, companion
 
@@ -119,20 +124,26 @@ class DelayLedger:
             else:
                 del self._open[producer_id]
 
-    def needed_from(self) -> int | None:
-        """Return an offset at or below the first companion of which something waits; None where nothing does."""
-        if not self.queue.waiting_count:
+    def needed_from(self, high_watermark: int) -> int | None:
+        """Return an offset at or below the first companion of which something waits; None where nothing does.
+
+        Args:
+            high_watermark: Of the log: what a delivery behind it has delivered another leader may not have, and waits.
+        """
+        while self._deliveries and self._deliveries[0][0] <= high_watermark:
+            self._committed_ms = self._deliveries.popleft()[1]
+        if not self.queue.waiting_count and not self._deliveries:
             self._held.clear()
         else:
-            self._held = {stretch: due_ms for stretch, due_ms in self._held.items() if due_ms >= self._through_ms}
+            self._held = {stretch: due_ms for stretch, due_ms in self._held.items() if due_ms >= self._committed_ms}
         starts = [stretch << _HELD_SHIFT for stretch in self._held]
         return min([*starts, *(entries[0].companion for entries in self._open.values())], default=None)
 
-    def _take(self, offset: int, companion: Companion) -> None:
-        """Take a companion that counts."""
+    def _take(self, offset: int, companion: Companion, *, end: int) -> None:
+        """Take a companion that counts; what belongs to it ends at an offset."""
         if companion.is_delivery:
             (last,) = companion.entries
-            self._delivered(last)
+            self._delivered(last, end)
         elif companion.producer_id == NO_PRODUCER_ID:
             self._admit([OpenEntry(offset, entry) for entry in companion.entries])
         else:
@@ -162,9 +173,12 @@ class DelayLedger:
         if earliest_ms is not None:
             self.on_due(earliest_ms)
 
-    def _delivered(self, last: WaitingEntry) -> None:
+    def _delivered(self, last: WaitingEntry, end: int) -> None:
         self.queue.delivered(last.due_ms, last.origin)
         self._through_ms = max(self._through_ms, last.due_ms)
+        if len(self._deliveries) >= _DELIVERIES_MAX:  # nobody asks: the last two are told as the later one
+            self._deliveries.pop()
+        self._deliveries.append((end, self._through_ms))
         pending = min((entries[0].entry.origin for entries in self._open.values()), default=None)
         self.queue.forget_cancels(last.due_ms, pending)
 
@@ -174,7 +188,7 @@ class DelayLedger:
         """Write all of it, in pieces; nothing may be changed meanwhile."""
         assert not self.is_amidst, "a companion is kept with its batch"
         opened = [(producer_id, each) for producer_id, entries in self._open.items() for each in entries]
-        head = _HEAD.pack(_MAGIC, _VERSION, self._through_ms, len(self._held), len(opened))
+        head = _HEAD.pack(_MAGIC, _VERSION, self._committed_ms, len(self._held), len(opened))
         head += b"".join(_HELD.pack(*held) for held in self._held.items())
         head += b"".join(
             _OPEN.pack(producer_id, each.companion, *each.entry[:3], each.entry.id_digest or _NO_DIGEST)
@@ -201,7 +215,7 @@ class DelayLedger:
         queue = self._factory.restore(data[end + _CRC.size :])
         self.clear()
         self.queue = queue
-        self._through_ms = through_ms
+        self._through_ms = self._committed_ms = through_ms
         self._held = dict(_HELD.iter_unpack(data[_HEAD.size : opened_start]))
         for producer_id, offset, due_ms, origin, epoch, digest in _OPEN.iter_unpack(data[opened_start:end]):
             entry = WaitingEntry(due_ms, origin, epoch, None if digest == _NO_DIGEST else digest)

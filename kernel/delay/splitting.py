@@ -79,7 +79,7 @@ def split_batch(batch: Buffer, header: BatchHeader, now_ms: int, delay_ms_max: i
     run = RecordRun.of(batch, header)
     if PREFIX not in run.payload:
         return None
-    flags, entries = _entries(run, now_ms, delay_ms_max)
+    flags, entries = _entries(run, now_ms, delay_ms_max, header.last_offset_delta)
     if not entries:
         return None
     kept = run.kept(bytes(flags))
@@ -98,7 +98,9 @@ def split_batch(batch: Buffer, header: BatchHeader, now_ms: int, delay_ms_max: i
     return Split(companion, rest, rest_header)
 
 
-def _entries(run: RecordRun, now_ms: int, delay_ms_max: int) -> tuple[bytearray, list[WaitingEntry]]:
+def _entries(
+    run: RecordRun, now_ms: int, delay_ms_max: int, last_offset_delta: int
+) -> tuple[bytearray, list[WaitingEntry]]:
     """Return a flag for each record, whether it stays, and what the others ask for.
 
     Raises:
@@ -108,6 +110,7 @@ def _entries(run: RecordRun, now_ms: int, delay_ms_max: int) -> tuple[bytearray,
     entries: list[WaitingEntry] = []
     errors: list[tuple[int, str]] = []
     errors_count = 0
+    last_delta = -1
     for index, record in enumerate(run.records()):
         if not record.headers:
             continue
@@ -119,9 +122,13 @@ def _entries(run: RecordRun, now_ms: int, delay_ms_max: int) -> tuple[bytearray,
                 errors.append((index, str(error)))
             continue
         if delay is not None:
+            delta = record.offset - run.base_offset
+            if not last_delta < delta <= last_offset_delta:  # nobody else minds in what is not compressed
+                raise _refusal([(index, f"its offset delta is {delta}, behind {last_delta}")], 1)
+            last_delta = delta
             flags[index] = GOES
             due_ms = CANCELLER_DUE if delay.due_ms is None else delay.due_ms
-            entries.append(WaitingEntry(due_ms, record.offset - run.base_offset, NO_EPOCH, delay.id_digest))
+            entries.append(WaitingEntry(due_ms, delta, NO_EPOCH, delay.id_digest))
     if errors:
         raise _refusal(errors, errors_count)
     return flags, entries

@@ -11,6 +11,7 @@ Delivered records have their due time as timestamp, for else what waited for lon
 from __future__ import annotations
 
 import heapq
+import itertools
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RECORDS_PER_BATCH: Final = 500
+STALE_TIMES_MAX: Final = 64
+"""So many times are kept, beside twice those that count, before those go for which an earlier one was said."""
 LOOK_AROUND_S: Final = 1.0
 """So often all partitions are looked at: one may have come to be led here, and the wall clock may have jumped."""
 
@@ -58,6 +61,7 @@ class DelayDelivery:
         self._clock = clock
         self._watched: dict[DelayLedger, Replica] = {}
         self._times: list[tuple[int, int, DelayLedger]] = []
+        self._numbers = itertools.count()
         self._noted: dict[DelayLedger, int] = {}
         self._woken = trio.Event()
         self._wakes_ms: int | None = None
@@ -84,7 +88,11 @@ class DelayDelivery:
         known_ms = self._noted.get(ledger)
         if known_ms is None or due_ms < known_ms:
             self._noted[ledger] = due_ms
-            heapq.heappush(self._times, (due_ms, id(ledger), ledger))
+            if len(self._times) > 2 * len(self._noted) + STALE_TIMES_MAX:
+                kept = {noted: known for noted, known in self._noted.items() if noted is not ledger}
+                self._times = [(known, next(self._numbers), noted) for noted, known in kept.items()]
+                heapq.heapify(self._times)
+            heapq.heappush(self._times, (due_ms, next(self._numbers), ledger))
             self._wake(due_ms)
 
     def _wake(self, due_ms: int) -> None:

@@ -314,6 +314,8 @@ class ReplicaLifecycle:
     def _serve_again(self, reopened: Reopened) -> None:
         topic, old, fresh = reopened
         self._put(topic, fresh)
+        if fresh.voting is not None:
+            fresh.voting.note(fresh)  # while it waited for room it was not served, and nobody looked at its election
         self._replicas.progressed((old, fresh))
         self._on_leader_changed(fresh.partition, fresh.leader_id, fresh.leader_epoch)
 

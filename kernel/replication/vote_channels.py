@@ -66,11 +66,17 @@ class VoteChannels:
         outbox.put(partition, message)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Send until cancelled; what was not sent is lost then."""
+        """Send until cancelled; what was not sent is sent when it runs again."""
+        served: set[int] = set()
         async with trio.open_nursery() as nursery:
             task_status.started()
+            for broker_id, outbox in self._outboxes.items():
+                served.add(broker_id)
+                nursery.start_soon(self._serve, broker_id, outbox)
             async for broker_id in self._receive:
-                nursery.start_soon(self._serve, broker_id, self._outboxes[broker_id])
+                if broker_id not in served:
+                    served.add(broker_id)
+                    nursery.start_soon(self._serve, broker_id, self._outboxes[broker_id])
 
     async def _serve(self, broker_id: int, outbox: _Outbox) -> None:
         while True:

@@ -98,7 +98,9 @@ class WaitingIndex:
 
     def cancelled(self, id_digest: bytes, origin: int) -> None:
         """Take note that the records of a name that were produced before an offset are withdrawn."""
-        self._cancels.pop(id_digest, None)
+        known = self._cancels.pop(id_digest, None)
+        if known is not None:  # one of a transaction comes when that is committed, perhaps behind a later one
+            origin = max(origin, known[0])
         if len(self._slots) or self._latest_due_ms >= 0:
             self._cancels[id_digest] = (origin, self._latest_due_ms)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 import pytest
 from hypothesis import given
@@ -25,6 +27,7 @@ from odradek.kernel.records.produced import InvalidBatchError
 from odradek.kernel.records.reader import read_batch
 from odradek.kernel.records.record import Record
 from odradek.kernel.records.record_errors import RECORD_ERRORS_MAX
+from odradek.kernel.wire.varint import unsigned_varint
 
 NOW_MS = 1_700_000_000_000
 DELAY_MS_MAX = 1_000_000
@@ -176,6 +179,36 @@ def test_a_wrong_record_refuses_the_whole_batch_and_is_told_by_its_index() -> No
     assert [index for index, _ in refused.value.record_errors] == [2, 3]
     assert "2 record errors in total" in (refused.value.error_message or "")
     assert "'x' is no number" in refused.value.record_errors[0][1]
+
+
+@pytest.mark.parametrize("deltas", [(0, 0), (-(1 << 31), 1), (0, 7), (1, 0)])
+def test_a_record_whose_offset_is_not_its_own_refuses_the_batch(deltas: tuple[int, int]) -> None:
+    """In what is not compressed nobody else minds, and what waits is found by its offset."""
+    batch = batch_with(deltas)
+
+    with pytest.raises(InvalidBatchError, match="offset delta") as refused:
+        split(batch)
+
+    assert refused.value.code is ErrorCode.INVALID_RECORD
+
+
+def signed(value: int) -> bytes:
+    """Return a number as records have it."""
+    return unsigned_varint((value << 1 ^ value >> 31) & 0xFFFF_FFFF)
+
+
+def batch_with(deltas: Iterable[int]) -> bytearray:
+    """Return a batch of as many delayed records, each with an offset delta of its own choice."""
+    records = b""
+    for delta in deltas:
+        key = DELIVER_AFTER.encode()
+        header = signed(len(key)) + key + signed(1) + b"9"
+        body = b"\0" + signed(0) + signed(delta) + signed(-1) + signed(-1) + signed(1)
+        records += signed(len(body + header)) + body + header
+    plain = batch_of([one(), one()])
+    batch = bytearray(plain[:HEADER_SIZE]) + records
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    return batch
 
 
 def test_of_very_many_wrong_records_the_first_are_told() -> None:

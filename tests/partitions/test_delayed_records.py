@@ -230,6 +230,34 @@ def test_a_segment_stays_while_something_in_it_waits(tmp_path: Path) -> None:
     partition.close()
 
 
+def test_a_segment_stays_until_what_was_delivered_is_committed(tmp_path: Path) -> None:
+    """A leader that has not heard of the delivery would have neither it nor what was to be delivered."""
+    partition = DelayedPartition(tmp_path, log_config=LogConfig(segment_bytes=200))
+    partition.produce([NOW, LATER])
+    partition.produce([NOW])
+    replica, ledger = partition.replica, partition.replica.delays
+    assert ledger is not None
+    before = replica.high_watermark
+    partition.pass_time(1_000)
+    assert partition.values()[-1] == b"later"
+
+    assert ledger.needed_from(before) == 0
+    assert ledger.needed_from(replica.high_watermark - 1) == 0
+    assert ledger.needed_from(replica.high_watermark) is None
+    partition.close()
+
+
+def test_times_that_count_no_more_take_no_memory(partition: DelayedPartition) -> None:
+    """What is due far away is noted again behind whatever is due before it."""
+    partition.produce([Sent(b"far", 10**9)])
+    for _ in range(300):
+        partition.produce([Sent(b"near", 10)])
+        partition.pass_time(10)
+
+    assert len(partition.delivered()) == 300
+    assert len(partition.delivery._times) < 100
+
+
 def test_deleted_records_do_not_wait(partition: DelayedPartition) -> None:
     partition.produce([LATER])
     partition.produce([Sent(b"stays", 1_000)])

@@ -97,6 +97,24 @@ def test_what_waits_for_room_is_opened_once(full: Filling) -> None:
     full.hosted.lifecycle.close()
 
 
+def test_an_election_among_replicas_goes_on_when_its_replica_is_served_again(full: Filling) -> None:
+    """While it waited for room nobody looked at it: it has no ticks before somebody is told."""
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
+    (waiting,) = full.hosted.lifecycle.full_disks.waiting(full.hosted.replicas.topics["t"])
+    noted: list[tuple[Replica, bool]] = []
+
+    class Voting:
+        def note(self, replica: Replica) -> None:
+            noted.append((replica, full.replica is replica))
+
+    waiting.voting = Voting()  # type: ignore[assignment] # no more is asked of it here
+    full.files.is_full = False
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
+
+    assert noted == [(waiting, True)]
+    full.hosted.lifecycle.close()
+
+
 @pytest.mark.parametrize("what_comes", ["an error", "a deletion"])
 def test_what_waits_for_room_no_more_lets_its_files_go(
     full: Filling, what_comes: str, monkeypatch: pytest.MonkeyPatch

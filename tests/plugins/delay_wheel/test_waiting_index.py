@@ -244,6 +244,15 @@ def test_a_withdrawal_is_of_what_was_there() -> None:
     assert not index.is_withdrawn(None, 1)
 
 
+def test_of_two_withdrawals_the_one_that_was_produced_later_counts() -> None:
+    """One of a transaction is told when that is committed."""
+    index = index_of([Waiting(10, 30, 0)])
+    index.cancelled(NAMES[0], 50)
+    index.cancelled(NAMES[0], 10)
+
+    assert index.is_withdrawn(NAMES[0], 30)
+
+
 def test_a_withdrawal_where_nothing_ever_waited_is_not_kept() -> None:
     index = WaitingIndex()
     index.cancelled(NAMES[0], 5)
