@@ -10,8 +10,12 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+import trio
 
+from odradek.cli.demo import cluster_work
 from odradek.cli.demo.cluster_work import LoadRun, longest_pause
+from odradek.client import Admin
+from odradek.testing.running_broker import running_broker
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +86,21 @@ def test_the_longest_pause_begins_with_the_accident() -> None:
     assert longest_pause([1.0, 9.0, 10.5, 11.0], began_s=10.0) == 0.5
     assert longest_pause([1.0], began_s=10.0) == 0.0
     assert LoadRun(times={0: [10.25], 1: [10.5]}, began_s=10.0).longest_pause_s([0, 1]) == 0.5
+
+
+def test_a_broker_that_has_not_heard_of_the_topic_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    describe = Admin.describe_topic
+
+    async def make_then_describe(self: Admin, name: str) -> object:
+        try:
+            return await describe(self, name)
+        finally:
+            monkeypatch.setattr(Admin, "describe_topic", describe)
+            await cluster_work.create_topic(broker.bootstrap, "t", 2, 1, {})
+
+    monkeypatch.setattr(Admin, "describe_topic", make_then_describe)
+
+    with running_broker() as broker:
+        found = trio.run(cluster_work.partitions_of, broker.bootstrap, "t")
+
+    assert [each.leader_id for each in found] == [1, 1]

@@ -116,8 +116,8 @@ def rules_with_quorum() -> ControllerRules:
     )
 
 
-def test_a_topic_that_asks_for_it_is_refused() -> None:
-    with pytest.raises(KafkaError, match=r"odradek\.election is 'quorum': replicas that vote are not built yet"):
+def test_a_broker_alone_refuses_a_topic_that_asks_for_it() -> None:
+    with pytest.raises(KafkaError, match=r"odradek\.election is 'quorum': replicas that vote are a cluster's"):
         rules_with_quorum().election_of_new("quorum")
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from odradek.client import NewTopic, Producer
+from odradek.client import BrokerError, NewTopic, Producer
+from odradek.kernel.errors import ErrorCode
 
 from ..cluster_calls import reach
 
@@ -73,10 +74,21 @@ async def create_topic(bootstrap: str, topic: str, partitions: int, replicas: in
 
 
 async def partitions_of(bootstrap: str, topic: str) -> list[PartitionInfo]:
-    """Return who leads each partition of a topic, and who is in sync, in order."""
-    async with reach({"bootstrap.servers": bootstrap}) as calls:
-        found = (await calls.admin.describe_topic(topic)).partitions
-        return [found[number] for number in sorted(found)]
+    """Return who leads each partition of a topic, and who is in sync, in order.
+
+    The broker that is asked may not have heard of the topic yet: who made it asked another one.
+    """
+    with trio.fail_after(WAIT_S_MAX):
+        async with reach({"bootstrap.servers": bootstrap}) as calls:
+            while True:
+                try:
+                    found = (await calls.admin.describe_topic(topic)).partitions
+                except BrokerError as error:
+                    if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                        raise
+                    await trio.sleep(LOOK_AGAIN_S)
+                else:
+                    return [found[number] for number in sorted(found)]
 
 
 async def controller_of(bootstrap: str) -> int:
