@@ -127,7 +127,7 @@ class WaitingRecords:
         """Return what waits, in the order in which it is due, but for what was withdrawn."""
         queue = self._ledger.queue
         assert isinstance(queue, _PlainQueue)
-        needed = self._ledger.needed_from()
+        needed = self._ledger.needed_from(self.next_offset)
         self._held = {offset: held for offset, held in self._held.items() if needed is not None and offset >= needed}
         found = []
         for (due_ms, origin), offset in sorted(queue.waiting.items()):

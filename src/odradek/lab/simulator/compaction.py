@@ -107,7 +107,7 @@ class Compaction:
             has_trouble=plan.has_trouble,
             on_crash=self._on_crash,
             has_power_losses=plan.has_power_losses,
-            counted=(EVENTS, OPERATIONS, operations_on(*SWAP_MARKS)),
+            counted=(EVENTS, OPERATIONS, *map(operations_on, SWAP_MARKS)),
         )
 
     def _on_crash(self, _style: PowerLoss | None) -> None:
