@@ -86,6 +86,11 @@ class DelayLedger:
         """Whether the last batch was a companion whose batch is to come: nothing can be kept here."""
         return self._begun is not None
 
+    @property
+    def open_count(self) -> int:
+        """How many records wait for their transaction's end, and are in no queue yet."""
+        return sum(not each.entry.is_canceller for entries in self._open.values() for each in entries)
+
     # ----------------------------------------------------------------------------------------------- what the log says
 
     def saw(self, batch: Buffer, header: BatchHeader) -> None:

@@ -69,10 +69,7 @@ def append_as_leader(
         KafkaError: This replica does not lead, too few replicas are in sync for acks=all, or the producer's
             sequence or epoch does not fit. The log is as it was.
     """
-    if not replica.is_leader or replica.offline_reason is not None:
-        raise KafkaError(NOT_LEADER if replica.offline_reason is None else replica.offline_code)
-    if acks == ACKS_ALL and not replica.election.can_acknowledge():
-        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    check_leads(replica, acks)
     has_producer = header.producer_id >= 0
     marker: EndTransactionMarker | None = None
     if has_producer:

@@ -271,14 +271,17 @@ async def _drain(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     calls.topic(arguments.topic)
     await calls.admin.alter_configs(ResourceType.TOPIC, arguments.topic, {"odradek.delay.enable": "false"})
     found = await _read_all(calls, arguments.topic)
-    told = None
-    while count := sum(len(waiting.waiting()) for waiting in found.values()):
+    told = 0
+    while True:
+        await trio.sleep(DRAIN_PAUSE_S)  # a leader may hear of the change a moment later than it is answered
+        for partition, offsets in (await calls.offsets(found)).items():
+            await _read_on(calls, partition, found[partition], offsets.end)
+        count = sum(waiting.left_count for waiting in found.values())
+        if not count:
+            break
         if count != told and not arguments.json:
             told = count
             print(f"{plural(count, 'record')} wait", flush=True)
-        await trio.sleep(DRAIN_PAUSE_S)
-        for partition, offsets in (await calls.offsets(found)).items():
-            await _read_on(calls, partition, found[partition], offsets.end)
     if arguments.json:
         print_json({"topic": arguments.topic, "waiting": 0})
     else:

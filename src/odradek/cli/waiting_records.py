@@ -5,6 +5,7 @@ What waits is a function of the log, so whoever fetches the log knows it, from a
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -47,6 +48,7 @@ class _PlainQueue:
 
     def __init__(self) -> None:
         self.waiting: dict[tuple[int, int], int] = {}
+        self._order: list[tuple[int, int]] = []
         self.cancels: dict[bytes, int] = {}
 
     @property
@@ -54,16 +56,18 @@ class _PlainQueue:
         return len(self.waiting)
 
     def waits(self, waiting: WaitingRecord) -> None:
-        self.waiting[waiting.due_ms, waiting.origin] = waiting.companion
+        self.waiting[waiting[:2]] = waiting.companion
+        heapq.heappush(self._order, waiting[:2])
 
     def note_due(self, due_ms: int) -> None:
         """Forget nothing, and need not know."""
 
     def cancelled(self, id_digest: bytes, origin: int) -> None:
-        self.cancels[id_digest] = origin
+        self.cancels[id_digest] = max(origin, self.cancels.get(id_digest, -1))
 
     def delivered(self, due_ms: int, origin: int) -> None:
-        self.waiting = {key: companion for key, companion in self.waiting.items() if key > (due_ms, origin)}
+        while self._order and self._order[0] <= (due_ms, origin):
+            self.waiting.pop(heapq.heappop(self._order), None)
 
     def start_advanced(self, offset: int) -> None:
         self.waiting = {key: companion for key, companion in self.waiting.items() if companion >= offset}
@@ -122,6 +126,11 @@ class WaitingRecords:
             if companion is not None and not companion.is_delivery:
                 self._held[header.base_offset] = list(companion.records())
             self.next_offset = header.next_offset
+
+    @property
+    def left_count(self) -> int:
+        """How many records are still to be seen: those that wait, and those whose transaction is open."""
+        return len(self.waiting()) + self._ledger.open_count
 
     def waiting(self) -> list[DelayedRecord]:
         """Return what waits, in the order in which it is due, but for what was withdrawn."""
