@@ -31,7 +31,8 @@ class Load:
     """Sends numbers until it is told to end; knows what was acknowledged where."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 1}
+        # Who stands still answers nothing: the producer asks the next leader after this.
+        self._settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 1, "request.timeout.ms": 3_000}
         self._sent_count = 0
         self.acknowledged: dict[int, int] = {}
         self.failures: list[ClientError] = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 # -- snippet settings --
 import pytest
 
@@ -14,6 +12,3 @@ def odradek_settings() -> dict[str, object]:
 
 
 # -- end of the snippet --
-
-collect_ignore = [] if importlib.util.find_spec("aiokafka") else ["test_with_asyncio.py"]
-"""aiokafka is a client of the tests of interoperability, which one Python runs."""
