@@ -166,7 +166,13 @@ class LogParts:
             broker=self._published.broker,
             workers=Workers(machine.threads, 1),
             ask_isr=events.ask_isr,
-            delays=Delays(options.delay_queues, machine.clock.now_ms, self.delivery.note_due, self.delivery.watch),
+            delays=Delays(
+                options.delay_queues,
+                machine.clock.now_ms,
+                self.delivery.note_due,
+                self.delivery.watch,
+                self.delivery.note_unreadable,
+            ),
         )
         return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)
 

@@ -35,7 +35,7 @@ import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..classes import frozen
-from ..records.batch import CorruptRecordsError
+from ..records.batch import CorruptRecordsError, is_crc_valid
 from ..records.builder import BatchBuilder
 from ..records.compression import CompressionType, codec_of, decompress
 from ..records.control import ControlRecordType
@@ -161,10 +161,12 @@ def read_companion(batch: Buffer, header: BatchHeader, position: int = 0) -> Com
     """Return what the batch at `position`, of which `header` was read, says, placed; None where it is no companion.
 
     Raises:
-        CorruptRecordsError: It is one, and is damaged.
+        CorruptRecordsError: It is one, or may have been one, and is damaged.
     """
     if not header.is_control or header.has_producer_id or header.records_count != 1:
         return None
+    if not is_crc_valid(batch, position, header):  # a disk may forget: what it made up instead is nobody's record
+        raise CorruptRecordsError(f"the control batch at offset {header.base_offset} does not carry its own CRC")
     (record,) = read_batch(batch, position, header)
     if record.key != _KEY or record.value is None or not record.value.startswith(_OWN):
         return None

@@ -21,6 +21,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..contracts.delay_queue import WaitingRecord
+from ..records.batch import CorruptRecordsError
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..types import NO_PRODUCER_ID
 from .companion import WaitingEntry, read_companion
@@ -60,12 +61,20 @@ class DelayLedger:
     Attributes:
         queue: In what order.
         on_due: Called with the earliest due time of what has begun to wait.
+        on_unreadable: Called with the offset of a companion that cannot be read, and why: nothing of it waits.
     """
 
-    def __init__(self, factory: DelayQueueFactory, *, on_due: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        factory: DelayQueueFactory,
+        *,
+        on_due: Callable[[int], None],
+        on_unreadable: Callable[[int, Exception], None],
+    ) -> None:
         """Begin with an empty log."""
         self._factory = factory
         self.on_due = on_due
+        self.on_unreadable = on_unreadable
         self.clear()
 
     def __repr__(self) -> str:
@@ -94,11 +103,7 @@ class DelayLedger:
     # ----------------------------------------------------------------------------------------------- what the log says
 
     def saw(self, batch: Buffer, header: BatchHeader) -> None:
-        """Take note of a batch of the log, placed; of each in its order, but that a leader leaves out ordinary ones.
-
-        Raises:
-            CorruptRecordsError: A companion is damaged.
-        """
+        """Take note of a batch of the log, placed; of each in its order, but that a leader leaves out ordinary ones."""
         begun, self._begun = self._begun, None
         if begun is not None and begun[1].counts_with(header, begun[0]):
             self._take(*begun, end=header.next_offset)
@@ -109,7 +114,11 @@ class DelayLedger:
             if isinstance(marker, EndTransactionMarker):
                 self._end(header.producer_id, is_commit=marker.type is ControlRecordType.COMMIT)
             return
-        companion = read_companion(batch, header)
+        try:
+            companion = read_companion(batch, header)
+        except CorruptRecordsError as error:
+            self.on_unreadable(header.base_offset, error)
+            return
         if companion is None:
             return
         if companion.crc is None:

@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..delay.companion import Companion, WaitingEntry, build_companion, read_companion
 from ..delay.headers import delivered_headers
-from ..errors import CorruptionError
-from ..records.batch import read_header
+from ..delay.held import HeldRecords
+from ..records.batch import CorruptRecordsError, read_header
 from ..records.builder import BatchBuilder
-from ..records.compression import CompressionType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..contracts.delay_queue import WaitingRecord
     from ..delay.ledger import DelayLedger
     from ..records.record import Record
+    from ..types import TopicIdPartition
     from .replica import Replica
 
 BATCH_BYTES_MAX: Final = 1 << 20
 COMPANIONS_CACHED_BYTES: Final = 16 << 20
-INFLATION: Final = 8
-"""How many times larger a companion's records may be taken to be in memory where they are compressed."""
+UNREADABLE_BYTES: Final = 1 << 10
+"""What it counts for to know of a companion that it cannot be read."""
 
 
 class Delivery(NamedTuple):
-    """What is appended: the note, and the records unless all that was due was withdrawn; how many."""
+    """What is appended: the note, and the records unless none is left of what was due; how many."""
 
     note: bytearray
     records: bytearray | None
@@ -35,60 +35,88 @@ class Delivery(NamedTuple):
     withdrawn_count: int
 
 
-class _Held(NamedTuple):
-    records: dict[int, tuple[WaitingEntry, Record]]
-    codec: CompressionType
-    size_bytes: int
-
-
 class CompanionCache:
     """The companions that were read last, by where they stand, and in which epoch: a log is cut only between two."""
 
-    def __init__(self, bytes_max: int = COMPANIONS_CACHED_BYTES) -> None:
+    def __init__(
+        self,
+        on_unreadable: Callable[[TopicIdPartition, int, Exception], None],
+        bytes_max: int = COMPANIONS_CACHED_BYTES,
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            on_unreadable: Called with the offset of a companion that cannot be read, or not all of it, and why.
+            bytes_max: What they may take, about, beside the one that was read last.
+        """
+        self._on_unreadable = on_unreadable
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._known: OrderedDict[tuple[Replica, int, int], _Held] = OrderedDict()
+        self._known: OrderedDict[tuple[Replica, int, int], HeldRecords | None] = OrderedDict()
 
-    def find(self, replica: Replica, offset: int) -> _Held:
-        """Return what a companion holds.
+    def find(self, replica: Replica, waiting: WaitingRecord) -> tuple[WaitingEntry, Record, HeldRecords] | None:
+        """Return a record that waits, how it does, and with which others; None where it cannot be read: that was told.
 
         Raises:
-            CorruptionError: There is none, or it cannot be read.
+            StorageError: The disk fails.
         """
-        key = (replica, replica.leader_epoch, offset)
-        held = self._known.get(key)
-        if held is not None:
+        key = (replica, replica.leader_epoch, waiting.companion)
+        try:
+            held = self._held(key)
+            return None if held is None else (*held.find(waiting.origin), held)
+        except CorruptRecordsError as error:
+            self._on_unreadable(replica.partition, waiting.companion, error)
+            self._put(key, None)
+            return None
+
+    def _held(self, key: tuple[Replica, int, int]) -> HeldRecords | None:
+        if key in self._known:
             self._known.move_to_end(key)
-            return held
-        held = self._known[key] = _read(replica, offset)
-        self._bytes += held.size_bytes
-        while self._bytes > self._bytes_max and len(self._known) > 1:
-            _, gone = self._known.popitem(last=False)
-            self._bytes -= gone.size_bytes
+            return self._known[key]
+        replica, _, offset = key
+        held = _read(replica, offset)
+        self._put(key, held)
         return held
 
+    def _put(self, key: tuple[Replica, int, int], held: HeldRecords | None) -> None:
+        if key in self._known:
+            self._bytes -= _size_of(self._known.pop(key))
+        self._known[key] = held
+        self._bytes += _size_of(held)
+        while self._bytes > self._bytes_max and len(self._known) > 1:
+            self._bytes -= _size_of(self._known.popitem(last=False)[1])
 
-def _read(replica: Replica, offset: int) -> _Held:
+
+def _size_of(held: HeldRecords | None) -> int:
+    return UNREADABLE_BYTES if held is None else held.size_bytes
+
+
+def _read(replica: Replica, offset: int) -> HeldRecords:
+    """Read what a companion holds.
+
+    Raises:
+        CorruptRecordsError: There is none, or it cannot be read.
+    """
     for batch in replica.log.batches(offset):
         header = read_header(batch)
         companion = read_companion(batch, header) if header.base_offset == offset else None
         if companion is None:
             break
-        records = {entry.origin: (entry, record) for entry, record in companion.records()}
-        return _Held(
-            records, companion.codec, len(batch) * (1 if companion.codec is CompressionType.NONE else INFLATION)
-        )
-    raise CorruptionError(f"{replica.partition}: no delayed records at offset {offset}, where some wait")
+        return HeldRecords(companion)
+    raise CorruptRecordsError(f"no delayed records at offset {offset}, where some wait")
 
 
 class DeliveryMaker:
     """Makes deliveries; what it keeps is a cache of companions."""
 
-    def __init__(self) -> None:
-        self._cache = CompanionCache()
+    def __init__(self, on_unreadable: Callable[[TopicIdPartition, int, Exception], None]) -> None:
+        """Begin; see `CompanionCache`."""
+        self._cache = CompanionCache(on_unreadable)
 
     def make(self, replica: Replica, ledger: DelayLedger, due: Sequence[WaitingRecord]) -> Delivery:
         """Make the delivery of as much of what is due as one batch takes and the log has.
+
+        What cannot be read is passed over: others wait behind it, and nobody will ever read it here.
 
         Args:
             replica: Where it waits, and is delivered.
@@ -96,7 +124,7 @@ class DeliveryMaker:
             due: In its order, at least one; what holds the first is in the log.
 
         Raises:
-            CorruptionError: It is not where it waits, or cannot be read.
+            StorageError: The disk fails.
         """
         bytes_max = min(BATCH_BYTES_MAX, replica.settings.rules.max_message_bytes)
         builder: BatchBuilder | None = None
@@ -106,12 +134,11 @@ class DeliveryMaker:
             is_full = builder is not None and builder.size_bytes >= bytes_max
             if is_full or waiting.companion >= replica.appended_offset:
                 break
-            held = self._cache.find(replica, waiting.companion)
-            found = held.records.get(waiting.origin)
-            if found is None:
-                raise CorruptionError(f"{replica.partition}: {waiting} is not where it waits")
-            entry, record = found
+            found = self._cache.find(replica, waiting)
             last = waiting
+            if found is None:
+                continue
+            entry, record, held = found
             if ledger.queue.is_withdrawn(entry.id_digest, waiting.origin):
                 withdrawn_count += 1
                 continue

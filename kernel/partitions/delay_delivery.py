@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..delay.ledger import DelayLedger
     from ..machine.clock import Clock
+    from ..types import TopicIdPartition
     from .delay_batches import DeliveryMaker
     from .replica import Replica
     from .replicas import Replicas
@@ -44,12 +45,16 @@ LOOK_AROUND_S: Final = 1.0
 
 @define
 class DeliveryStatistics:
-    """What was done since the start; lateness in milliseconds, of each batch's first record."""
+    """What was done since the start; lateness in milliseconds, of each batch's first record.
+
+    Unreadable are control batches with delayed records, as often as one was met.
+    """
 
     delivered_count: int = 0
     withdrawn_count: int = 0
     batches_count: int = 0
     lateness_ms_sum: int = 0
+    unreadable_count: int = 0
 
 
 class DelayDelivery:
@@ -94,6 +99,11 @@ class DelayDelivery:
                 heapq.heapify(self._times)
             heapq.heappush(self._times, (due_ms, next(self._numbers), ledger))
             self._wake(due_ms)
+
+    def note_unreadable(self, partition: TopicIdPartition, offset: int, error: Exception) -> None:
+        """Take note that delayed records cannot be read: they are passed over, and all others are delivered."""
+        self.statistics.unreadable_count += 1
+        log.error("%s: delayed records at offset %d cannot be read, and are passed over: %s", partition, offset, error)
 
     def _wake(self, due_ms: int) -> None:
         if self._wakes_ms is None or due_ms < self._wakes_ms:
@@ -174,7 +184,7 @@ class DelayDelivery:
         if self._maker is None:
             from .delay_batches import DeliveryMaker  # a broker without delayed records does not pay for it
 
-            self._maker = DeliveryMaker()
+            self._maker = DeliveryMaker(self.note_unreadable)
         made = self._maker.make(replica, ledger, due)
         append_delivery(replica, made.note, made.records)
         self._writes.stage(replica)
@@ -198,6 +208,7 @@ def delay_metrics(delivery: DelayDelivery) -> list[tuple[str, Metric]]:
             "How late the first record of each delivery came, in milliseconds, all together.",
             lambda: counted.lateness_ms_sum,
         ),
+        ("unreadable", "Batches whose delayed records could not be read.", lambda: counted.unreadable_count),
     ]
     waiting = Metric(
         "odradek_delay_waiting",

@@ -13,8 +13,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from ..classes import define
 from ..plugin_system.manager import choose_offer
 from .delay_recovery import read_delays_in_steps, recover_delays_in_steps, replay_delays_in_steps
@@ -27,12 +25,13 @@ if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog
     from ..delay.ledger import DelayLedger
     from ..delay.stage import DelayStage
+    from ..types import TopicIdPartition
     from .replica import Replica
 
 QUEUE_KEY: Final = "odradek.delay.queue"
 
 
-def _nothing(_ledger: DelayLedger, _due_ms: int) -> None:
+def _nothing(*_told: object) -> None:
     """Do nothing: nobody delivers."""
 
 
@@ -45,12 +44,14 @@ class Delays:
         now_ms: The wall clock.
         on_due: Called with a ledger, and when something of it may be due, whenever something has begun to wait.
         on_opened: Called with each replica that has a ledger.
+        on_unreadable: Called with the offset of a batch of a partition whose delayed records cannot be read, and why.
     """
 
     queues: Mapping[str, DelayQueueFactory]
     now_ms: Callable[[], int]
     on_due: Callable[[DelayLedger, int], None] = _nothing
-    on_opened: Callable[[Replica], None] = attrs.field(default=lambda _replica: None)
+    on_opened: Callable[[Replica], None] = _nothing
+    on_unreadable: Callable[[TopicIdPartition, int, Exception], None] = _nothing
 
     def stage(self, settings: DelaySettings | None) -> tuple[DelayStage, ...]:
         """Return what has the batches of a partition split; nothing where no new records come to wait."""
@@ -70,7 +71,7 @@ class Delays:
         """
         if settings is None:
             return None
-        ledger = self._new(settings)
+        ledger = self._new(log.partition, settings)
         yield from recover_delays_in_steps(log, ledger)
         return ledger
 
@@ -81,7 +82,7 @@ class Delays:
             PluginError: No active plugin has the queue.
             StorageError: The log cannot be read.
         """
-        ledger = self._new(settings)
+        ledger = self._new(replica.partition, settings)
         log = replica.log
         end_offset = yield from read_delays_in_steps(log, ledger)
         while replica.log is log and replica.offline_reason is None:
@@ -93,10 +94,10 @@ class Delays:
                 return
             yield
 
-    def _new(self, settings: DelaySettings) -> DelayLedger:
+    def _new(self, partition: TopicIdPartition, settings: DelaySettings) -> DelayLedger:
         from ..delay.ledger import DelayLedger  # as above
 
         factory = choose_offer(self.queues, settings.queue, "delay queue", QUEUE_KEY)
-        ledger = DelayLedger(factory, on_due=lambda _due_ms: None)
+        ledger = DelayLedger(factory, on_due=_nothing, on_unreadable=partial(self.on_unreadable, partition))
         ledger.on_due = partial(self.on_due, ledger)
         return ledger

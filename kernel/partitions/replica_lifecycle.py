@@ -392,6 +392,8 @@ class ReplicaLifecycle:
                     replica.keep_producers()
                 except StorageError as error:
                     log.error("partition %s: its producers' state is not kept: %s", replica.partition, error)
+                except Exception:  # a delay queue's bug: the next start reads the log, and all logs are closed
+                    log.exception("partition %s: what waits in it is not kept", replica.partition)
         for name in self._started:
             try:
                 self._replicas.engines[name].close(marks[name])

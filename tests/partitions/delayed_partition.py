@@ -15,7 +15,7 @@ from odradek.kernel.partitions.delay_delivery import DelayDelivery
 from odradek.kernel.partitions.delays import Delays
 from odradek.kernel.partitions.leading import AppendOrigin, append_as_leader, append_diverted
 from odradek.kernel.partitions.replica import Replica
-from odradek.kernel.records.batch import read_header
+from odradek.kernel.records.batch import iterate_batches, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
@@ -60,6 +60,7 @@ class DelayedPartition:
             lambda: self.hosted.clock.now_ms(),
             lambda ledger, due_ms: self.delivery.note_due(ledger, due_ms),
             lambda replica: self.delivery.watch(replica),
+            lambda partition, offset, error: self.delivery.note_unreadable(partition, offset, error),
         )
         self.hosted = Hosted(directory, files=self.files, delays=delays)
         self.begin()
@@ -82,6 +83,15 @@ class DelayedPartition:
     def restart(self) -> None:
         """Stop cleanly, and start again."""
         self.hosted.restart()
+        self.begin()
+
+    def read_again(self) -> None:
+        """Stop cleanly, and start again with nothing of what waits kept beside the log."""
+        self.close()
+        for place in self.hosted.dirs:
+            for path in Path(place).glob("t-0/*.delay"):
+                path.unlink()
+        self.hosted.begin()
         self.begin()
 
     def kill(self) -> None:
@@ -159,6 +169,16 @@ class DelayedPartition:
     def pass_time(self, duration_ms: int) -> None:
         self.hosted.clock.advance(duration_ms)
         self.deliver()
+
+    def rot(self, offset: int) -> None:
+        """Have the disk forget a bit of the last record of the batch at an offset."""
+        (path,) = (path for place in self.hosted.dirs for path in Path(place).glob("t-0/00000000000000000000.log"))
+        data = bytearray(path.read_bytes())
+        (end,) = (
+            position + header.length_bytes for position, header in iterate_batches(data) if header.base_offset == offset
+        )
+        data[end - 2] ^= 0x20
+        path.write_bytes(data)
 
     def batches(self) -> list[Buffer]:
         return [bytes(batch) for batch in self.replica.log.batches(0)]

@@ -13,13 +13,14 @@ import attrs
 from odradek.kernel.delay.companion import read_companion
 from odradek.kernel.delay.headers import DELAY_ID
 from odradek.kernel.delay.ledger import DelayLedger
-from odradek.kernel.records.batch import iterate_batches
+from odradek.kernel.records.batch import CorruptRecordsError, iterate_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from odradek.kernel.contracts.delay_queue import WaitingRecord
     from odradek.kernel.delay.companion import WaitingEntry
+    from odradek.kernel.records.batch import BatchHeader
     from odradek.kernel.records.record import Record
     from odradek.kernel.types import Buffer
 
@@ -102,6 +103,10 @@ class _Queues:
 _QUEUES: Final = _Queues()
 
 
+def _nothing(*_told: object) -> None:
+    """Do nothing: what cannot be read its broker tells, which passes over it as this does."""
+
+
 class WaitingRecords:
     """What waits in one partition, as far as its log was read.
 
@@ -111,7 +116,7 @@ class WaitingRecords:
 
     def __init__(self, start_offset: int) -> None:
         """Begin where the log does."""
-        self._ledger = DelayLedger(_QUEUES, on_due=lambda _due_ms: None)
+        self._ledger = DelayLedger(_QUEUES, on_due=_nothing, on_unreadable=_nothing)
         self._held: dict[int, list[tuple[WaitingEntry, Record]]] = {}
         self.next_offset = start_offset
 
@@ -122,9 +127,9 @@ class WaitingRecords:
                 continue
             batch = records[position : position + header.length_bytes]
             self._ledger.saw(batch, header)
-            companion = read_companion(batch, header)
-            if companion is not None and not companion.is_delivery:
-                self._held[header.base_offset] = list(companion.records())
+            held = _held_by(batch, header)
+            if held:
+                self._held[header.base_offset] = held
             self.next_offset = header.next_offset
 
     @property
@@ -140,7 +145,15 @@ class WaitingRecords:
         self._held = {offset: held for offset, held in self._held.items() if needed is not None and offset >= needed}
         found = []
         for (due_ms, origin), offset in sorted(queue.waiting.items()):
-            for entry, record in self._held[offset]:
+            for entry, record in self._held.get(offset, ()):
                 if entry.origin == origin and not queue.is_withdrawn(entry.id_digest, origin):
                     found.append(DelayedRecord(due_ms, record))
         return found
+
+
+def _held_by(batch: Buffer, header: BatchHeader) -> list[tuple[WaitingEntry, Record]]:
+    try:
+        companion = read_companion(batch, header)
+        return [] if companion is None or companion.is_delivery else list(companion.records())
+    except CorruptRecordsError:
+        return []
