@@ -80,7 +80,8 @@ def _record_handlers(parts: BrokerParts) -> dict[int, Given]:
             "max_bytes": parts.options.config.get_int("fetch.max.bytes"),
             "broker": published.broker,
             "leaders": requests.produce.leaders,
-            "quota": parts.events.replication.leader_quota if parts.events.replication is not None else None,
+            "quota": None if (copying := parts.events.replication) is None else copying.leader_quota,
+            "traffic": None if copying is None else copying.traffic,
         },
         2: {
             "replicas": replicas,

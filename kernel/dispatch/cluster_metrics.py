@@ -6,6 +6,7 @@ node, as a controller or fetchers, has no value there. The list with its meaning
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..contracts.services import Metric
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 QUANTILES: Final = (("0.50", 0.5), ("0.75", 0.75), ("0.95", 0.95), ("0.98", 0.98), ("0.99", 0.99), ("0.999", 0.999))
 
 _REPLICAS: Final = "kafka_server_replicamanager_"
+_BYTES: Final = "kafka_server_brokertopicmetrics_"
 _FETCHERS: Final = "kafka_server_replicafetchermanager_"
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 _TIMES: Final = "kafka_controller_"
@@ -67,7 +69,13 @@ def cluster_metrics(calls: Calls, replication: Replication | None) -> Iterator[t
         calls: Where the controller is, or who follows it.
         replication: What follows the leaders of other brokers, where there are any.
     """
-    for metric in (*_replica_metrics(calls, replication), *_controller_metrics(calls), *_quorum_metrics(calls)):
+    rooms = (
+        _replica_metrics(calls, replication),
+        _copying_metrics(replication),
+        _controller_metrics(calls),
+        _quorum_metrics(calls),
+    )
+    for metric in chain.from_iterable(rooms):
         yield "cluster", metric
 
 
@@ -98,6 +106,12 @@ def _replica_metrics(calls: Calls, replication: Replication | None) -> Iterator[
             counted(lambda counts: counts.at_min_isr),
         ),
         (
+            "reassigningpartitions",
+            "gauge",
+            "Partitions that this broker leads whose replicas are being added or removed.",
+            counted(lambda counts: counts.reassigning),
+        ),
+        (
             "isrshrinks_total",
             "counter",
             "In-sync sets of partitions that this broker leads from which a replica was taken.",
@@ -119,6 +133,52 @@ def _replica_metrics(calls: Calls, replication: Replication | None) -> Iterator[
         lambda: {("Replica",): 0 if replication is None else replication.fetchers.lag_max()},
         ("clientId",),
     )
+
+
+def _copying_metrics(replication: Replication | None) -> Iterator[Metric]:
+    def read(of: Callable[[Replication], float]) -> Read:
+        return lambda: 0 if replication is None else of(replication)
+
+    rows: tuple[tuple[str, str, str, Read], ...] = (
+        (
+            f"{_BYTES}replicationbytesin_total",
+            "counter",
+            "Bytes of record batches taken from leaders.",
+            read(lambda copying: copying.traffic.bytes_in),
+        ),
+        (
+            f"{_BYTES}replicationbytesout_total",
+            "counter",
+            "Bytes of record batches given to followers.",
+            read(lambda copying: copying.traffic.bytes_out),
+        ),
+        (
+            f"{_BYTES}reassignmentbytesin_total",
+            "counter",
+            "Those of them taken for replicas that a reassignment adds here.",
+            read(lambda copying: copying.traffic.reassigned_in),
+        ),
+        (
+            f"{_BYTES}reassignmentbytesout_total",
+            "counter",
+            "Those of them given to replicas that a reassignment adds elsewhere.",
+            read(lambda copying: copying.traffic.reassigned_out),
+        ),
+        (
+            "kafka_server_leaderreplication_byte_rate",
+            "gauge",
+            "Bytes a second lately given to followers that are throttled here, while a rate is set.",
+            read(lambda copying: copying.leader_quota.bytes_a_second()),
+        ),
+        (
+            "kafka_server_followerreplication_byte_rate",
+            "gauge",
+            "Bytes a second lately taken for replicas here that are throttled, while a rate is set.",
+            read(lambda copying: copying.follower_quota.bytes_a_second()),
+        ),
+    )
+    for name, kind, text, value in rows:
+        yield Metric(name, text, kind, _unlabelled(value))
 
 
 def _controller_metrics(calls: Calls) -> Iterator[Metric]:

@@ -30,6 +30,7 @@ class PartitionCounts:
         offline: Partitions of the cluster that nobody leads.
         under_replicated: Of those that this broker leads: some replica is not in sync; those that a reassignment adds
             do not count.
+        reassigning: Of those that this broker leads: replicas are being added, or removed.
         under_min_isr: Of those that this broker leads: fewer than `min.insync.replicas` are in sync.
         at_min_isr: Of those that this broker leads: just as many are in sync.
         elections: How often a partition that was there got another leader, since the start.
@@ -42,6 +43,7 @@ class PartitionCounts:
         "at_min_isr",
         "elections",
         "offline",
+        "reassigning",
         "under_min_isr",
         "under_replicated",
     )
@@ -54,6 +56,7 @@ class PartitionCounts:
             min_insync_replicas: What the key is where the metadata does not say.
         """
         self.offline = self.under_replicated = self.under_min_isr = self.at_min_isr = self.elections = 0
+        self.reassigning = 0
         self._node_id = node_id
         self._least = min_insync_replicas
         self._image = MetadataImage()
@@ -122,6 +125,7 @@ class PartitionCounts:
             least = min(min_insync_replicas, replicas)
             self.under_replicated += sign * (in_sync < replicas - len(state.adding_replicas))
             self.under_min_isr += sign * (in_sync < least)
+            self.reassigning += sign * bool(state.adding_replicas or state.removing_replicas)
             self.at_min_isr += sign * (in_sync == least)
 
 

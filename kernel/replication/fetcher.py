@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .settings import FetcherSettings
     from .throttling import ReplicationQuota
     from .tier_starts import TierStarts
+    from .traffic import ReplicationTraffic
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +106,7 @@ class FetcherParts:
         threads: Flush what a topic wants flushed.
         tier_starts: Have logs begin at the remote store's part.
         quota: How much is taken for replicas that are throttled.
+        traffic: Counts what is taken.
         voting: Told of answers for replicas that vote; None where none does.
     """
 
@@ -119,6 +121,7 @@ class FetcherParts:
     threads: Threads
     tier_starts: TierStarts
     quota: ReplicationQuota
+    traffic: ReplicationTraffic
     voting: LeadersHeard | None = None
 
 
@@ -319,6 +322,7 @@ class Fetcher:
         await take_turn()
 
     def _note_bytes(self, followed: Followed, size_bytes: int) -> None:
+        self._parts.traffic.came(followed.replica, followed.broker_id, size_bytes)
         if self._parts.quota.is_set and followed.is_throttled:
             self._parts.quota.record(size_bytes)
 

@@ -14,6 +14,7 @@ from .isr_reports import IsrReports
 from .settings import FetcherSettings
 from .throttling import FOLLOWER_RATE_KEY, LEADER_RATE_KEY, ReplicationQuota
 from .tier_starts import TierStarts
+from .traffic import ReplicationTraffic
 from .vote_log import VoteLogs
 from .voting_replicas import VotingParts, VotingReplicas
 
@@ -45,6 +46,8 @@ class Replication:
         reports: What elections ask of in-sync sets, and leaders that were voted for tell.
         voting: The elections of the partitions whose replicas vote.
         leader_quota: How much followers that are throttled may have of what this broker leads.
+        follower_quota: How much is taken for replicas of this broker that are throttled.
+        traffic: What was copied from and to other brokers.
     """
 
     def __init__(
@@ -93,6 +96,8 @@ class Replication:
         self.voting = self._make_voting(machine, replicas, writes, brokers, published, role_changed)
         lifecycle.let_vote(self.voting)
         self.tier_starts = TierStarts(lifecycle, machine.threads, machine.clock)
+        self.traffic = ReplicationTraffic()
+        self.follower_quota = ReplicationQuota.of(config, FOLLOWER_RATE_KEY, machine.clock)
         self.fetchers = Fetchers(
             broker_id,
             FetcherParts(
@@ -106,7 +111,8 @@ class Replication:
                 clock=machine.clock,
                 threads=machine.threads,
                 tier_starts=self.tier_starts,
-                quota=ReplicationQuota.of(config, FOLLOWER_RATE_KEY, machine.clock),
+                quota=self.follower_quota,
+                traffic=self.traffic,
                 voting=self.voting,
             ),
         )

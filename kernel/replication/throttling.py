@@ -75,15 +75,16 @@ class ReplicationQuota:
     def is_exceeded(self) -> bool:
         """Return whether more went than the rate allows: throttled replicas that are not in sync have to wait."""
         rate = self._bytes_per_second()
-        if rate >= NO_RATE:
-            return False
+        return rate < NO_RATE and self.bytes_a_second() > rate
+
+    def bytes_a_second(self) -> float:
+        """Return how much went lately, on average; what went while there was no rate was not taken note of."""
         now_ms = self._clock.monotonic_ms()
         self._forget_old(now_ms)
         if not self._windows:
-            return False
-        size_bytes = sum(window[1] for window in self._windows)
+            return 0.0
         elapsed_ms = max(now_ms - self._windows[0][0], (self._windows_count - 1) * self._window_ms)
-        return size_bytes * 1000 > rate * elapsed_ms
+        return sum(window[1] for window in self._windows) * 1000 / elapsed_ms
 
     def _forget_old(self, now_ms: int) -> None:
         kept_ms = self._windows_count * self._window_ms

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.client import NewTopic
+import trio
+
+from odradek.cli.placing.throttle import set_throttle, throttled_by
+from odradek.client import NewTopic, TopicPartition
 
 from .simulated import admin, image_of, in_cluster, in_quorum_of_three, until
 from .test_cordoned_directories import TWO_DISKS, cordon
@@ -113,6 +116,57 @@ def test_a_directory_that_fails_and_one_that_is_cordoned_show_in_the_metrics_of_
         "logdirectoryoffline": {("/data/one",): 0, ("/data/two",): 0},
         "logdirectorycordoned": {("/data/one",): 0, ("/data/two",): 0},
     }
+
+
+RATE_BYTES = 50_000
+VALUE_BYTES = 10_000
+VALUES_COUNT = 100
+TRAFFIC = {
+    "kafka_server_brokertopicmetrics_replicationbytesin_total": "in",
+    "kafka_server_brokertopicmetrics_replicationbytesout_total": "out",
+    "kafka_server_brokertopicmetrics_reassignmentbytesin_total": "reassigned in",
+    "kafka_server_brokertopicmetrics_reassignmentbytesout_total": "reassigned out",
+    "kafka_server_leaderreplication_byte_rate": "leader's rate",
+    "kafka_server_followerreplication_byte_rate": "follower's rate",
+    "kafka_server_replicamanager_reassigningpartitions": "moving",
+}
+
+
+def traffic(cluster: Cluster) -> dict[str, dict[int, float]]:
+    """Return who copies what, but for what is 0."""
+    found = {short: read(cluster, name) for name, short in TRAFFIC.items()}
+    return {short: {node: value for node, value in values.items() if value} for short, values in found.items()}
+
+
+def test_what_a_throttled_move_copies_is_told_apart_from_what_replicas_copy_anyway() -> None:
+    wanted = {TopicPartition("t", 0): (2, 3)}
+
+    async def main(cluster: Cluster) -> list[dict[str, dict[int, float]]]:
+        async with admin(cluster, 1) as client, cluster.producer("p", {"acks": "all"}) as producer:
+            await client.create_topic(NewTopic("t", assignments=[[1, 2]]))
+            for _number in range(VALUES_COUNT):
+                await producer.send("t", b"0" * VALUE_BYTES, partition=0)
+            found = [traffic(cluster)]
+            await set_throttle(client, throttled_by(wanted, {"t": await client.describe_topic("t")}), RATE_BYTES)
+            await client.alter_partition_reassignments(wanted)
+            await trio.sleep(1)
+            found.append(traffic(cluster))
+            while await client.list_partition_reassignments():  # noqa: ASYNC110 - nobody tells of its end
+                await trio.sleep(0.1)
+            found.append(traffic(cluster))
+        return found
+
+    before, during, after = in_cluster(main, settings={"replica.fetch.max.bytes": str(VALUE_BYTES)})
+    copied = before["in"][2]
+
+    assert copied > VALUES_COUNT * VALUE_BYTES
+    assert before == {short: {} for short in TRAFFIC.values()} | {"in": {2: copied}, "out": {1: copied}}
+    assert 0 < during["reassigned in"][3] < copied
+    assert during["moving"] == {1: 1}
+    assert (list(during["leader's rate"]), list(during["follower's rate"])) == ([1], [3])
+    assert (after["reassigned in"], after["reassigned out"]) == ({3: copied}, {1: copied})
+    assert (after["in"], after["out"]) == ({2: copied, 3: copied}, {1: 2 * copied})
+    assert after["moving"] == {}
 
 
 ACTIVE = "kafka_controller_kafkacontroller_activecontrollercount"

@@ -13,10 +13,19 @@ from odradek.kernel.metadata.partition_counts import PartitionCounts
 from odradek.kernel.metadata.quorum_figures import ControllerFigures, QuorumFigures
 from odradek.kernel.plugin_system.offers import joined_metrics
 from odradek.kernel.purgatory.histogram import Histogram
+from odradek.kernel.replication.traffic import ReplicationTraffic
 
 RAFT = "kafka_server_raftmetrics_"
 REPLICAS = "kafka_server_replicamanager_"
 CONTROLLER = "kafka_controller_kafkacontroller_"
+COPIED = (
+    "kafka_server_brokertopicmetrics_replicationbytesin_total",
+    "kafka_server_brokertopicmetrics_replicationbytesout_total",
+    "kafka_server_brokertopicmetrics_reassignmentbytesin_total",
+    "kafka_server_brokertopicmetrics_reassignmentbytesout_total",
+    "kafka_server_leaderreplication_byte_rate",
+    "kafka_server_followerreplication_byte_rate",
+)
 ELECTIONS = "kafka_controller_controllerstats_leaderelectionrateandtimems"
 WAITS = "kafka_controller_controllereventmanager_eventqueuetimems"
 
@@ -62,21 +71,33 @@ def values(
     return {metric.name: dict(metric.read()) for metric in joined_metrics(cluster_metrics(calls, replication))}
 
 
+def copying() -> SimpleNamespace:
+    return SimpleNamespace(
+        reports=SimpleNamespace(shrinks_count=6, expands_count=4),
+        fetchers=SimpleNamespace(lag_max=lambda: 70),
+        traffic=ReplicationTraffic(bytes_in=40, bytes_out=30, reassigned_in=20, reassigned_out=10),
+        leader_quota=SimpleNamespace(bytes_a_second=lambda: 2.5),
+        follower_quota=SimpleNamespace(bytes_a_second=lambda: 1.5),
+    )
+
+
 def test_a_member_tells_of_the_partitions_that_it_leads_and_of_how_far_it_is_behind() -> None:
     member = SimpleNamespace(partition_counts=counts(under_replicated=3, under_min_isr=2, at_min_isr=1, offline=9))
-    replication = SimpleNamespace(
-        reports=SimpleNamespace(shrinks_count=6, expands_count=4), fetchers=SimpleNamespace(lag_max=lambda: 70)
-    )
+    replication = copying()
     found = values(member=member, replication=replication)
 
     assert {name.removeprefix(REPLICAS): of for name, of in found.items() if name.startswith(REPLICAS)} == {
         "underreplicatedpartitions": {(): 3},
         "underminisrpartitioncount": {(): 2},
         "atminisrpartitioncount": {(): 1},
+        "reassigningpartitions": {(): 0},
         "isrshrinks_total": {(): 6},
         "isrexpands_total": {(): 4},
     }
     assert found["kafka_server_replicafetchermanager_maxlag"] == {("Replica",): 70}
+    assert {name: of[()] for name, of in found.items() if name in COPIED} == dict(
+        zip(COPIED, (40, 30, 20, 10, 2.5, 1.5), strict=True)
+    )
     assert [name for name, of in found.items() if name.startswith("kafka_controller_") and of] == []
 
 
@@ -123,6 +144,7 @@ def test_before_the_metadata_is_read_nothing_is_told_and_a_broker_alone_follows_
         f"{REPLICAS}isrshrinks_total",
         f"{REPLICAS}isrexpands_total",
         "kafka_server_replicafetchermanager_maxlag",
+        *COPIED,
     }
     assert found["kafka_server_replicafetchermanager_maxlag"] == {("Replica",): 0}
 

@@ -49,6 +49,7 @@ def partition(
     isr: tuple[int, ...] = (1, 2, 3),
     replicas: tuple[int, ...] = (1, 2, 3),
     adding: tuple[int, ...] = (),
+    removing: tuple[int, ...] = (),
     leader: int = 1,
     topic_id: UUID = T,
 ) -> PartitionRecord:
@@ -59,6 +60,7 @@ def partition(
         replicas=list(replicas),
         isr=list(isr),
         adding_replicas=list(adding),
+        removing_replicas=list(removing),
         directories=[UUID(int=0)] * len(replicas),
     )
 
@@ -97,6 +99,23 @@ def test_another_minimum_counts_at_once_whoever_sets_it() -> None:
         told.append(followed.told())
 
     assert told == [(0, 2, 0, 1), (0, 2, 1, 1), (0, 2, 2, 0), (0, 2, 1, 1), (0, 2, 2, 0)]
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        pytest.param(partition(adding=(3,)), 1, id="a replica is being added"),
+        pytest.param(partition(removing=(3,)), 1, id="a replica is being removed"),
+        pytest.param(partition(), 0, id="replicas stay"),
+        pytest.param(partition(adding=(3,), leader=2), 0, id="another broker leads"),
+    ],
+)
+def test_a_partition_is_reassigned_as_long_as_replicas_come_or_go(record: PartitionRecord, expected: int) -> None:
+    followed = Followed(record)
+
+    assert followed.counts.reassigning == expected
+    followed.change(partition())
+    assert followed.counts.reassigning == 0
 
 
 def test_elections_are_leaders_that_come_after_others() -> None:

@@ -54,6 +54,7 @@ from odradek.kernel.replication.isr_reports import IsrReports
 from odradek.kernel.replication.settings import FetcherSettings
 from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota
 from odradek.kernel.replication.tier_starts import TierStarts
+from odradek.kernel.replication.traffic import ReplicationTraffic
 from odradek.kernel.replication.vote_log import VoteLogs
 from odradek.kernel.replication.vote_messages import APIS as VOTES
 from odradek.kernel.replication.voting_replicas import VotingParts, VotingReplicas
@@ -172,6 +173,7 @@ class Node:
                 threads=SystemThreads(),
                 tier_starts=TierStarts(self.lifecycle, SystemThreads(), self.clock),
                 quota=ReplicationQuota(lambda: cluster.follower_rate, self.clock),
+                traffic=ReplicationTraffic(),
                 voting=self.voting,
             ),
         )

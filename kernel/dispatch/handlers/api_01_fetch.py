@@ -31,7 +31,7 @@ from ..repeated_fetch import RepeatedFetches
 from ..wide_fetch import AT_ONCE_IN_SESSION_MAX, AT_ONCE_MAX, WideFetchOperation, read_in_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
     from ...contracts.api_handler import Answer, RequestContext
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ...partitions.replicas import Replicas
     from ...purgatory.purgatory import Purgatory
     from ...replication.throttling import ReplicationQuota
+    from ...replication.traffic import ReplicationTraffic
     from ...wire.messages.api_01_fetch import FetchRequest
     from ..current_leaders import CurrentLeaders
     from ..fetch_session import FetchContext, FetchSessionCache
@@ -71,6 +72,7 @@ class FetchHandler:
         broker: Callable[[int], KnownBroker | None],
         leaders: CurrentLeaders,
         quota: ReplicationQuota | None = None,
+        traffic: ReplicationTraffic | None = None,
     ) -> None:
         """Make the handler.
 
@@ -84,6 +86,7 @@ class FetchHandler:
             broker: Returns a broker as it is known now: an earlier process of a follower gets nothing.
             leaders: Tells who leads what this broker does not, and which replica a consumer reads from.
             quota: How much throttled followers may have; None where no other broker holds replicas.
+            traffic: Counts what followers are given; None there, too.
         """
         self._replicas = replicas
         self._sessions = sessions
@@ -94,6 +97,7 @@ class FetchHandler:
         self._broker = broker
         self._leaders = leaders
         self._quota = quota
+        self._traffic = traffic
         self.repeats = RepeatedFetches()
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
@@ -135,7 +139,7 @@ class FetchHandler:
         else:
             for target in result.cold:
                 begin_cold_read(target, limits, _do_nothing)
-        return self._response(session, result, context, limits.quota)
+        return self._response(session, result, context, limits)
 
     def _wait_ms(
         self, request: FetchRequest, limits: FetchLimits, targets: Sequence[FetchTarget], result: FetchResult
@@ -217,9 +221,9 @@ class FetchHandler:
             is_counted = limits.quota is not None and limits.quota.is_set
             frame = repeated.frame(result, context.correlation_id) if repeated is not None and not is_counted else None
             if frame is None:
-                return self._response(session, result, context, limits.quota)
+                return self._response(session, result, context, limits)
             (target,) = targets
-            self._count(target.topic, target.topic_id, result.size_bytes)
+            self._count(target.topic, target.topic_id, result.answers, limits)
             context.reply_frame(frame)
             return PENDING
         operation = FetchOperation(
@@ -229,7 +233,7 @@ class FetchHandler:
             session=session,
             limits=limits,
             found=result,
-            reply=lambda read: context.reply(self._response(session, read, context, limits.quota)),
+            reply=lambda read: context.reply(self._response(session, read, context, limits)),
         )
         context.hold()  # what the connection repeats is read from the same targets
         self._purgatory.watch(operation, find_watched(self._replicas, targets, limits.version))
@@ -237,23 +241,31 @@ class FetchHandler:
         return PENDING
 
     def _response(
-        self, session: FetchContext, result: FetchResult, context: RequestContext, quota: ReplicationQuota | None
+        self, session: FetchContext, result: FetchResult, context: RequestContext, limits: FetchLimits
     ) -> FetchResponse:
+        quota = limits.quota
         if quota is not None and quota.is_set:
             quota.record(throttled_bytes(session.targets, result.answers))
         response = session.build(result.answers)
         if result.is_final:
             self._leaders.tell_reader(response, context)
         for topic in response.responses:
-            size_bytes = sum(records_size(part.records) for part in topic.partitions if part.records)
-            self._count(topic.topic, topic.topic_id, size_bytes)
+            self._count(topic.topic, topic.topic_id, topic.partitions, limits)
         return response
 
-    def _count(self, topic: str, topic_id: UUID, size_bytes: int) -> None:
+    def _count(self, topic: str, topic_id: UUID, answers: Iterable[PartitionData | None], limits: FetchLimits) -> None:
         replicas = self._replicas.topics.get(topic) or self._replicas.topics_by_id.get(topic_id)
-        if replicas is not None:
-            replicas.counters.fetch_requests += 1
-            replicas.counters.bytes_out += size_bytes
+        if replicas is None:
+            return
+        replicas.counters.fetch_requests += 1
+        for answer in answers:
+            if answer is not None and answer.records:
+                size_bytes = records_size(answer.records)
+                if not limits.is_follower:
+                    replicas.counters.bytes_out += size_bytes
+                elif self._traffic is not None:
+                    replica = replicas.partitions.get(answer.partition_index)
+                    self._traffic.went(replica, limits.replica_id, size_bytes)
 
     def error_response(self, request: FetchRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives everything this error; from version 13 on without topics, as Kafka."""
