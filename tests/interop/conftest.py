@@ -10,7 +10,7 @@ import pytest
 
 from ..broker.broker_process import broker_process
 from .brokers import SETTINGS
-from .clients import CLIENTS, MissingClientError, skip_or_fail
+from .clients import CLIENTS, MissingClientError, java_driver, skip_or_fail
 from .driver import Driver
 
 if TYPE_CHECKING:
@@ -58,6 +58,19 @@ def driver_of(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     yield driver
     for started in drivers.values():
         started.close()
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """Start the JVM that Kafka's tools run in."""
+    try:
+        command = java_driver("4.3.1", "Tools")()
+    except MissingClientError as error:
+        skip_or_fail(f"Apache Kafka's tools are not on this machine; need {error}")
+        raise
+    driver = Driver("Kafka's tools", command, tmp_path_factory.mktemp("tools") / "tools.log")
+    yield driver
+    driver.close()
 
 
 @pytest.fixture

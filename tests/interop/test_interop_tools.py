@@ -7,49 +7,20 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import attrs
 import pytest
 
 from .brokers import OTHER
-from .clients import MissingClientError, java_driver, skip_or_fail
-from .driver import Driver
+from .kafkas_tools import Step, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from .driver import Driver
+
 pytestmark = pytest.mark.interop
-
-PACKAGES: Final = {
-    "ConfigCommand": "kafka.admin.",
-    "ConsoleConsumer": "org.apache.kafka.tools.consumer.",
-    "ConsumerGroupCommand": "org.apache.kafka.tools.consumer.group.",
-    "ReassignPartitionsCommand": "org.apache.kafka.tools.reassign.",
-}
-"""Where the tools are that are not in the package of most."""
-
-MOST: Final = "org.apache.kafka.tools."
-
-
-@attrs.frozen
-class Step:
-    """One run of a tool.
-
-    Attributes:
-        words: Its command line, but for the address; `{topic}` and `{folder}` are filled in.
-        says: What it must print.
-        status: What it must end with.
-        stdin: What it reads.
-    """
-
-    words: str
-    says: Sequence[str] = ()
-    status: int = 0
-    stdin: str = ""
-
 
 KEYED: Final = "--reader-property parse.key=true --reader-property key.separator=:"
 PRINTED: Final = " ".join(
@@ -213,34 +184,6 @@ NOT_BUILT: Final = [
     Step("FeatureCommand upgrade --feature share.version=1", ["does not support this feature"], 1),
 ]
 """What a tool says where the part that it is for is not there."""
-
-
-@pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """Start the JVM that the tools run in."""
-    try:
-        command = java_driver("4.3.1", "Tools")()
-    except MissingClientError as error:
-        skip_or_fail(f"Apache Kafka's tools are not on this machine; need {error}")
-        raise
-    driver = Driver("Kafka's tools", command, tmp_path_factory.mktemp("tools") / "tools.log")
-    yield driver
-    driver.close()
-
-
-def run(tools: Driver, step: Step, address: str, **names: Any) -> None:
-    """Run a tool, and see that it ends and says as it must."""
-    name, *words = shlex.split(step.words.format(**names))
-    where = 1 if name == "ClusterTool" else 0  # behind the command of those that want it there
-    arguments = [*words[:where], "--bootstrap-server", address, *words[where:]]
-
-    done = tools.do("run", tool=PACKAGES.get(name, MOST) + name, arguments=arguments, input=step.stdin)
-
-    printed = done["out"] + done["err"]
-    said = " ".join(printed.split())
-    wanted = [text.format(**names) for text in step.says]
-    missing = [text for text in wanted if text not in printed and text not in said]
-    assert (done["status"], missing) == (step.status, []), f"{step.words}\n{printed[-3000:]}"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
