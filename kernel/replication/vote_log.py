@@ -14,7 +14,9 @@ process ended, for what it wrote is in the page cache or on the disk.
 
 A block is durable before the next one is begun, so only the last may be torn: nothing followed from it, and it is cut
 off. Any other damage is refused, and with it whoever votes here: a vote that is forgotten may be given twice. When most
-of the file is of no use any more it is written anew, beside it, and takes its place.
+of the file is of no use any more it is written anew, beside it, and takes its place. So it is after a disk refused a
+block, for nobody knows what of it is there; until that has worked nothing more is kept, so a full disk is over once it
+has room.
 
 What the bytes say is the elections' own.
 """
@@ -28,7 +30,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from ..classes import frozen
-from ..errors import CorruptionError, StorageError
+from ..errors import CorruptionError
 from ..machine.files import READ_WRITE, disk_error, read_file, replace_file, write_all
 from ..types import ZERO_ID
 
@@ -113,8 +115,8 @@ class VoteLog:
         """
         self._path, self._files, self._boot_id = path, files, boot_id
         self._kept: dict[VoteKey, KeptVote] = {}
-        self._size_bytes = 0
-        self._failure: str | None = None
+        self._size_bytes = self._entries_bytes = 0
+        self._is_whole = True
 
     def __repr__(self) -> str:
         return f"<VoteLog {self._path}: {len(self._kept)} partitions, {self._size_bytes} bytes>"
@@ -143,6 +145,7 @@ class VoteLog:
                 f"{self._path}: {error}; votes that are forgotten may be given twice, so no partition of this log "
                 "directory votes: restore the file, or let the others elect without this broker"
             ) from None
+        self._entries_bytes = sum(map(_size_of, self._kept.values()))
         if self._size_bytes < len(data):
             self._cut()
 
@@ -164,8 +167,8 @@ class VoteLog:
     def begin_keep(self, states: Mapping[VoteKey, bytes | None]) -> DiskWork:
         """Begin to keep states of partitions, None forgets one; all are durable when the work is finished.
 
-        One work at a time. Its `finish` raises `StorageError` where the disk is full or failing: what is in the file
-        then nobody knows, so nothing is kept any more until the next start.
+        One work at a time. Its `finish` raises `StorageError` where the disk is full or failing: nothing of it is kept
+        then, and the next work writes all of the file.
 
         Args:
             states: By topic id and partition.
@@ -174,37 +177,31 @@ class VoteLog:
         return _Keeping(self, votes, self._plan(votes))
 
     def _plan(self, votes: Mapping[VoteKey, KeptVote | None]) -> _Plan:
-        if not self._size_bytes:
-            return _Plan(self._size_bytes, MAGIC + _block(votes), is_whole=True)
-        block = _block(votes)
-        size_bytes = self._size_bytes + len(block)
-        if size_bytes >= REWRITE_BYTES_MIN:
-            whole = MAGIC + _block({**self._kept, **votes})
-            if 2 * len(whole) <= size_bytes:
-                return _Plan(0, whole, is_whole=True)
-        return _Plan(self._size_bytes, block, is_whole=False)
-
-    def check_working(self) -> None:
-        """See that what is kept would be found again.
-
-        Raises:
-            StorageError: A disk refused something before.
-        """
-        if self._failure is not None:
-            raise StorageError(f"{self._failure}; no partition of its log directory votes until it is started again")
+        """Return what is written: no more than these, unless that is the cheaper way, or the only sound one."""
+        entries_bytes = self._entries_bytes + sum(
+            _size_of(vote) - _size_of(self._kept.get(key)) for key, vote in votes.items()
+        )
+        whole_bytes = len(MAGIC) + entries_bytes + (_BLOCK.size if entries_bytes else 0)
+        size_bytes = self._size_bytes + _BLOCK.size + sum(_ENTRY.size + _state_bytes(vote) for vote in votes.values())
+        is_mostly_dead = size_bytes >= REWRITE_BYTES_MIN and 2 * whole_bytes <= size_bytes
+        if not self._size_bytes or not self._is_whole or is_mostly_dead:
+            live = {key: vote for key, vote in {**self._kept, **votes}.items() if vote is not None}
+            return _Plan(live, 0, whole_bytes, entries_bytes)
+        return _Plan(votes, self._size_bytes, size_bytes, entries_bytes)
 
     def write(self, plan: _Plan) -> None:
-        """Write a block; for the work. Blocks.
+        """Write what is planned; for the work, on its thread. Blocks.
 
         Raises:
             OSError: The disk refused.
         """
+        block = _block(plan.votes) if plan.votes else b""
         if plan.is_whole:
-            replace_file(self._files, self._path, plan.data, is_durable=True)
+            replace_file(self._files, self._path, MAGIC + block, is_durable=True)
             return
         fd = self._files.open(self._path, READ_WRITE)
         try:
-            write_all(self._files, fd, [plan.data], plan.position)
+            write_all(self._files, fd, [block], plan.position)
             self._files.fsync(fd)
         finally:
             self._files.close(fd)
@@ -215,17 +212,16 @@ class VoteLog:
         Raises:
             StorageError: It failed.
         """
-        if isinstance(error, OSError):
-            error = disk_error(error, "write", self._path)
         if error is not None:
-            self._failure = self._failure or str(error)
-            raise error
+            self._is_whole = False
+            raise disk_error(error, "write", self._path) if isinstance(error, OSError) else error
         for key, vote in votes.items():
             if vote is None:
                 self._kept.pop(key, None)
             else:
                 self._kept[key] = vote
-        self._size_bytes = len(plan.data) + (0 if plan.is_whole else plan.position)
+        self._size_bytes, self._entries_bytes = plan.size_bytes, plan.entries_bytes
+        self._is_whole = True
 
 
 @frozen
@@ -233,14 +229,21 @@ class _Plan:
     """What is written, and where.
 
     Attributes:
-        position: Where in the file.
-        data: The block, or the file.
-        is_whole: Whether it takes the file's place.
+        votes: The block's.
+        position: Where in the file; 0 where it takes the file's place.
+        size_bytes: How large the file is then.
+        entries_bytes: How large the entries in it are then that count.
     """
 
+    votes: Mapping[VoteKey, KeptVote | None]
     position: int
-    data: bytes
-    is_whole: bool
+    size_bytes: int
+    entries_bytes: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it takes the file's place."""
+        return not self.position
 
 
 @frozen
@@ -253,12 +256,20 @@ class _Keeping:
 
     def run(self) -> None:
         """See `DiskWork.run`."""
-        self.log.check_working()
         self.log.write(self.plan)
 
     def finish(self, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
         self.log.written(self.votes, self.plan, error)
+
+
+def _state_bytes(vote: KeptVote | None) -> int:
+    return 0 if vote is None else len(vote.state)
+
+
+def _size_of(vote: KeptVote | None) -> int:
+    """Return how large the entry of what is kept is, 0 where nothing is."""
+    return 0 if vote is None else _ENTRY.size + len(vote.state)
 
 
 def _block(votes: Mapping[VoteKey, KeptVote | None]) -> bytes:

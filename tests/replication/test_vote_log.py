@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from odradek.kernel.contracts.disk_work import DiskWork, do_now
 from odradek.kernel.errors import CorruptionError, StorageError
-from odradek.kernel.machine.files import Files, OsFiles
+from odradek.kernel.machine.files import DiskError, Files, OsFiles
 from odradek.kernel.replication.vote_log import FILE_NAME, MAGIC, REWRITE_BYTES_MIN, VoteLogs
 from odradek.kernel.types import Buffer
 from odradek.testing.faults import FaultyFiles, PowerLoss
@@ -149,34 +149,99 @@ def test_a_file_of_which_most_is_of_no_use_is_written_anew(tmp_path: Path) -> No
 
 
 class FullDisk(OsFiles):
-    """No write gets anywhere while it is full."""
+    """No write gets anywhere while it is full, or not far."""
 
-    def __init__(self) -> None:
+    def __init__(self, taken_bytes: int = 0) -> None:
         super().__init__()
         self.is_full = False
         write = self.pwritev
 
         def pwritev(fd: int, buffers: Sequence[Buffer], position: int, /) -> int:
             if self.is_full:
+                write(fd, [memoryview(buffers[0])[:taken_bytes]], position)
                 raise OSError(errno.ENOSPC, "No space left on device")
             return write(fd, buffers, position)
 
         self.pwritev = pwritev
 
 
-def test_after_a_disk_refused_nothing_is_kept_until_the_next_start(tmp_path: Path) -> None:
-    files = FullDisk()
+class FailingSync(OsFiles):
+    """What is written may be on the disk, or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_failing = False
+        fsync = self.fsync
+
+        def failing(fd: int, /) -> None:
+            if self.is_failing:
+                raise OSError(errno.EIO, "Input/output error")
+            fsync(fd)
+
+        self.fsync = failing
+
+
+class CountedFiles(OsFiles):
+    """Counts what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written_bytes: list[int] = []
+        write = self.pwritev
+
+        def pwritev(fd: int, buffers: Sequence[Buffer], position: int, /) -> int:
+            self.written_bytes.append(sum(map(len, buffers)))
+            return write(fd, buffers, position)
+
+        self.pwritev = pwritev
+
+
+@pytest.mark.parametrize("taken_bytes", [0, 10])
+def test_a_disk_that_was_full_keeps_votes_again_when_it_has_room(tmp_path: Path, taken_bytes: int) -> None:
+    files = FullDisk(taken_bytes)
+    log = opened(tmp_path, files=files)
+    keep(log, (TOPIC, 0, b"first"), (TOPIC, 1, b"another"))
+    files.is_full = True
+    for _ in range(2):
+        with pytest.raises(DiskError, match=f"{FILE_NAME}.*disk is full") as refused:
+            keep(log, (TOPIC, 0, b"refused, and rather long"))
+        assert refused.value.is_disk_full
+    assert (log.state_of(TOPIC, 0), opened(tmp_path).state_of(TOPIC, 0)) == (b"first", b"first")
+
+    files.is_full = False
+    keep(log, (TOPIC, 0, b"2nd"))
+    keep(log, (TOPIC, 1, None))
+    again = opened(tmp_path)
+
+    assert [again.state_of(TOPIC, number) for number in (0, 1)] == [b"2nd", None]
+
+
+def test_what_was_written_and_perhaps_not_forced_is_written_anew(tmp_path: Path) -> None:
+    files = FailingSync()
     log = opened(tmp_path, files=files)
     keep(log, (TOPIC, 0, b"first"))
-    files.is_full = True
-    with pytest.raises(StorageError, match=f"{FILE_NAME}.*disk is full"):
+    before = (tmp_path / FILE_NAME).stat().st_ino
+    files.is_failing = True
+    with pytest.raises(DiskError, match=FILE_NAME):
         keep(log, (TOPIC, 0, b"second"))
-    files.is_full = False
-    with pytest.raises(StorageError, match="until it is started again"):
-        keep(log, (TOPIC, 0, b"third"))
+    files.is_failing = False
+    keep(log, (TOPIC, 1, b"another"))
+    again = opened(tmp_path)
 
-    assert log.state_of(TOPIC, 0) == b"first"
-    assert opened(tmp_path).state_of(TOPIC, 0) == b"first"
+    assert [again.state_of(TOPIC, number) for number in (0, 1)] == [b"first", b"another"]
+    assert (tmp_path / FILE_NAME).stat().st_ino != before
+
+
+def test_what_is_kept_costs_what_is_new_and_not_what_was_there(tmp_path: Path) -> None:
+    files = CountedFiles()
+    log = opened(tmp_path, files=files)
+    keep(log, *((TOPIC, number, bytes([1]) * 150) for number in range(2000)))
+    files.written_bytes.clear()
+    for number in range(500):
+        keep(log, (TOPIC, number, bytes([2]) * 150))
+
+    assert max(files.written_bytes) < 250
+    assert opened(tmp_path).state_of(TOPIC, 499) == bytes([2]) * 150
 
 
 def test_a_disk_that_cannot_be_read_is_told_with_the_file(tmp_path: Path) -> None:
