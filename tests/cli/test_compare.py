@@ -18,7 +18,7 @@ from rich.console import Console
 from odradek.cli import compare_text
 from odradek.cli.compare_text import Watcher, print_report
 from odradek.lab.compare.comparison import Step
-from odradek.lab.compare.figures import ALL
+from odradek.lab.compare.figures import ALL, FAULT_PERCENTILES, UNAVAILABLE
 from odradek.lab.compare.one_run import RunResult
 from odradek.lab.compare.workload import parse_workload
 from tests.cli.conftest import Odradek
@@ -82,6 +82,7 @@ def medians(compared: dict[str, Any], label: str) -> dict[str, float | None]:
     return {name: spread and spread["median"] for name, spread in one["figures"].items()}
 
 
+OF_CLUSTERS = {UNAVAILABLE.name, *(each.name for each in FAULT_PERCENTILES), "bytes_per_record", "doubled", "given_up"}
 LABELS = ["segment · delete", "segment · compact", "memory · delete", "memory · compact"]
 UNKNOWN_ELSEWHERE = {"produce_cpu", "read_cpu", "cpu", "memory", "write_amplification", "read_amplification"}
 
@@ -102,7 +103,7 @@ def test_every_combination_has_every_figure(compared: dict[str, Any], tmp_path: 
     assert [row["label"] for row in compared["combinations"]] == LABELS
     for label in LABELS:
         found = medians(compared, label)
-        missing = {name for name, value in found.items() if value is None} - {"store"}
+        missing = {name for name, value in found.items() if value is None} - {"store", *OF_CLUSTERS}
         if not sys.platform.startswith("linux"):
             missing -= UNKNOWN_ELSEWHERE
         elif not is_written_to_a_disk(tmp_path):
@@ -167,6 +168,29 @@ def test_the_page_and_the_figures_are_written_and_nothing_else_stays(compared: d
     assert parse_workload(compared["workload"]["toml"], "again.toml").records == 3_000
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="this system cannot stop a process")
+def test_a_cluster_whose_leader_is_killed_is_measured_and_nothing_of_it_stays(command: Odradek, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("records = 300\npartitions = 1\npaced_records = 200\npaced_rate = 100\n")
+    done = command.run(
+        *("compare", "--vary", "odradek.election=quorum", "--brokers", "3", "--replicas", "3"),
+        *("--faults", "leader-killed", "-w", str(tmp_path / "mine.toml"), "-r", "1"),
+        *("--json", str(tmp_path / "figures.json"), "--html", str(tmp_path / "page.html"), "--dir", str(tmp_path)),
+    )
+    written = json.loads((tmp_path / "figures.json").read_text())
+    found = medians(written, "quorum · leader-killed")
+
+    assert done.status == 0, done.err
+    assert "1 run of some " in done.err
+    assert (found["acknowledged"], found["there"]) == (500, 500)
+    assert (found["lost"], found["doubled"], found["wrong"]) == (0, 0, 0)
+    assert 0 < (found["p50_ms"] or 0) <= (found["p99_ms"] or 0) <= (found["p999_ms"] or 0)
+    assert 0 < (found["unavailable_s"] or 0) < 60
+    assert (found["bytes_per_record"] or 0) > 3 * 100
+    assert written["cluster"] == {"brokers": 3, "replicas": 3}
+    assert "Time without service" in (tmp_path / "page.html").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figures.json", "mine.toml", "page.html"]
+
+
 def test_transactions_are_compared_and_a_failure_is_a_row_that_says_why(command: Odradek, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(TRANSACTIONS)
     done = command.run(
@@ -201,6 +225,9 @@ def test_transactions_are_compared_and_a_failure_is_a_row_that_says_why(command:
         (("--vary", "odradek.storage=segment", "--config", "no/such.toml"), "cannot read the configuration"),
         (("--vary", "segment.ms=1", "--rounds", "0"), "expected at least 1"),
         (("--vary", "segment.ms=1", "-n", "5", "--seconds", "5"), "not allowed with argument"),
+        (("--vary", "segment.ms=1000", "--brokers", "2", "--replicas", "3"), "there are 2 brokers for them"),
+        (("--vary", "segment.ms=1000", "--faults", "leader-kiled"), "did you mean 'leader-killed'?"),
+        (("--vary", "segment.ms=1000", "--brokers", "3", "-w", "transactions"), "neither transactions nor tomb"),
         (
             ("--vary", "min.compaction.lag.ms=9", "--set", "max.compaction.lag.ms=5"),
             "no combination can be run: conflict topic config setting",
@@ -232,7 +259,7 @@ def test_workloads_are_printed_as_files_to_begin_with(command: Odradek) -> None:
 
     assert done.status == 0
     assert parse_workload(files[0].partition("\n")[2], "some.toml").name == "small"
-    assert len(files) == 5
+    assert len(files) == 6
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

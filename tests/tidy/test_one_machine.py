@@ -60,6 +60,8 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "src/odradek/client/blocking_consumer.py": OWN_RUN,
     "src/odradek/client/blocking_producer.py": OWN_RUN,
     "src/odradek/lab/compare/broker_process.py": OUTSIDE,
+    "src/odradek/lab/compare/cluster_processes.py": OUTSIDE,
+    "src/odradek/lab/compare/fault_run.py": OUTSIDE,
     "src/odradek/lab/compare/load.py": OUTSIDE,
     "src/odradek/lab/compare/one_run.py": OUTSIDE,
     "src/odradek/lab/simulator/sockets.py": NUMBERS,

@@ -12,6 +12,7 @@ import attrs
 from odradek.kernel.errors import ConfigError
 
 from .options import document, natural, positive
+from .output import plural
 
 if TYPE_CHECKING:
     import argparse
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from odradek.kernel.broker import BrokerOptions
     from odradek.lab.compare.comparison import Comparison
+    from odradek.lab.compare.faults import Cluster
     from odradek.lab.compare.report import Report
     from odradek.lab.compare.variations import Combination, Variations
     from odradek.lab.compare.workload import Workload
@@ -27,6 +29,8 @@ ROUNDS: Final = 3
 SEED: Final = 1
 WORKLOAD_SUFFIX: Final = ".toml"
 STANDARD_OUTPUT: Final = "-"
+_BESIDE_S: Final = 20
+"""About how long a run of a cluster takes beside what is paced."""
 
 _NOTES: Final = """
 A key is a topic's or a broker's, of Kafka, of ours, or of any installed plugin
@@ -37,6 +41,10 @@ Each run has a broker of its own in a process of its own, on a free port, with
 an empty folder; it is killed at its end (kill -9), started again, and read once
 more. Rounds interleave the combinations. Figures that the system does not give are
 shown as -. docs/how-to/compare.md says how to read them.
+
+With --brokers, --replicas or --faults each run has a cluster: so many processes and a
+controller's. The fault comes and ends at the same moments in every run: none,
+leader-killed, follower-killed, leader-paused, slow-follower, two-of-three.
 """
 
 
@@ -55,6 +63,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
                 "six combinations, and a page with plots",
             ),
             ("compare --vary compression.type=producer,zstd --workload bulk --rounds 5", "narrower ranges"),
+            (
+                "compare --vary odradek.election=isr,quorum --brokers 3 --replicas 3 \\\n"
+                "          --faults none,leader-killed,slow-follower",
+                "two elections, and what clients have of three accidents",
+            ),
             ("compare --workloads", "the workloads that have a name, as files to begin with"),
         ],
         notes=_NOTES,
@@ -86,6 +99,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="as many as the first combination takes in so many seconds, the same for all",
     )
+    parser.add_argument("--brokers", type=positive, metavar="N", help="a cluster of so many brokers (default 3)")
+    parser.add_argument("--replicas", type=positive, metavar="N", help="of the topic (default 3, or all brokers)")
+    parser.add_argument(
+        "--faults", metavar="NAME,NAME", help="what happens to the brokers of a cluster; each with every combination"
+    )
     parser.add_argument("-r", "--rounds", type=positive, default=ROUNDS, metavar="N", help=f"default {ROUNDS}")
     parser.add_argument(
         "--seed", type=natural, default=SEED, metavar="N", help=f"for everything random (default {SEED})"
@@ -116,8 +134,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     _check_files(arguments)
     options = read_broker_options(config=arguments.config, environment={}, options=())
-    workload = _workload(arguments)
-    variations, combinations = _combinations(arguments, options, workload)
+    cluster = _cluster(arguments)
+    workload = _workload(arguments, cluster)
+    variations, combinations = _combinations(arguments, options, workload, cluster)
     is_interrupted = False
     with Watcher() as watcher:
         comparison = Comparison(
@@ -127,13 +146,16 @@ def run(arguments: argparse.Namespace) -> int:
             folder=arguments.dir,
             config=arguments.config,
             on_step=watcher.note,
+            cluster=cluster,
         )
+        if cluster is not None:
+            watcher.foretell(_foretold(comparison, arguments.rounds))
         facts = _facts(arguments, options)
         try:
             run_interruptible(comparison.run, arguments.rounds, arguments.seconds)
         except KeyboardInterrupt:
             is_interrupted = True
-    report = _report(arguments, variations, comparison, facts)
+    report = _report(arguments, variations, comparison, facts, cluster)
     if is_interrupted and not report.measured:
         raise KeyboardInterrupt
     _show(arguments, report)
@@ -168,48 +190,82 @@ def _check_files(arguments: argparse.Namespace) -> None:
         raise ConfigError("there is no such folder", where=f"--dir {arguments.dir}")
 
 
-def _workload(arguments: argparse.Namespace) -> Workload:
+def _cluster(arguments: argparse.Namespace) -> Cluster | None:
+    """Return how many brokers each run has; None where it is one by itself.
+
+    Raises:
+        ConfigError: There are more replicas than brokers.
+    """
+    from odradek.lab.compare.faults import Cluster
+
+    if (arguments.brokers, arguments.replicas, arguments.faults) == (None, None, None):
+        return None
+    brokers = arguments.brokers or max(Cluster().brokers, arguments.replicas or 0)
+    replicas = arguments.replicas or min(Cluster().replicas, brokers)
+    if replicas > brokers:
+        raise ConfigError(f"there are {brokers} brokers for them", where=f"--replicas {replicas}")
+    return Cluster(brokers, replicas)
+
+
+def _foretold(comparison: Comparison, rounds: int) -> str:
+    """Return how long a comparison of clusters takes."""
+    from odradek.lab.compare.fault_run import paced_s, run_s_max
+
+    runs = sum(not row.failed for row in comparison.rows) * rounds
+    expected_s, at_most_s = paced_s(comparison.workload) + _BESIDE_S, run_s_max(comparison.workload)
+    return (
+        f"{plural(runs, 'run')} of some {expected_s:.0f} s each, about {runs * expected_s / 60:.0f} minutes in all; "
+        f"none takes longer than {at_most_s:.0f} s"
+    )
+
+
+def _workload(arguments: argparse.Namespace, cluster: Cluster | None) -> Workload:
     """Return the workload that was asked for.
 
     Raises:
-        ConfigError: There is none of this name, or the file is wrong.
+        ConfigError: There is none of this name, the file is wrong, or it is nothing for a cluster.
         OSError: The file cannot be read.
     """
-    from odradek.lab.compare.builtin_workloads import DEFAULT_NAME, builtin_workload
-    from odradek.lab.compare.workload import parse_workload
+    from odradek.lab.compare.builtin_workloads import DEFAULT_NAME, DEFAULT_OF_CLUSTERS, builtin_workload
+    from odradek.lab.compare.workload import check_for_cluster, parse_workload
 
-    name = arguments.workload or DEFAULT_NAME
+    name = arguments.workload or (DEFAULT_NAME if cluster is None else DEFAULT_OF_CLUSTERS)
     if name.endswith(WORKLOAD_SUFFIX) or "/" in name:
         workload = parse_workload(Path(name).read_text(encoding="utf-8"), name)
     else:
         workload = builtin_workload(name)
+    if cluster is not None:
+        check_for_cluster(workload, f"workload {workload.name}")
     return workload if arguments.records is None else attrs.evolve(workload, records=arguments.records)
 
 
 def _combinations(
-    arguments: argparse.Namespace, options: BrokerOptions, workload: Workload
+    arguments: argparse.Namespace, options: BrokerOptions, workload: Workload, cluster: Cluster | None
 ) -> tuple[Variations, list[tuple[Combination, str]]]:
     """Return all combinations, each with the reason why it is not run, or an empty text.
 
     Raises:
-        ConfigError: A key or a value is unknown, or no combination can be run.
+        ConfigError: A key, a value or a fault is unknown, or no combination can be run.
     """
     from odradek.client.producer_settings import ProducerSettings
     from odradek.lab.compare import preflight
-    from odradek.lab.compare.variations import Variations
+    from odradek.lab.compare.faults import read_faults
+    from odradek.lab.compare.variations import Variations, under_faults
 
     registry = options.config.registry
     for key, hint in preflight.unknown_keys(workload, registry).items():
         raise ConfigError(f"unknown key {key!r}", where=f"workload {workload.name}", hint=hint)
     ProducerSettings.read({"bootstrap.servers": "127.0.0.1:9092", **workload.producer})
     variations = Variations.read(arguments.vary, arguments.options, registry)
+    faults = ("",) if cluster is None else read_faults(arguments.faults, cluster)
+    plain = variations.combinations(
+        {**preflight.TOPIC_SETTINGS, **workload.topic},
+        {**preflight.BROKER_SETTINGS, **workload.broker},
+        preflight.implied_choices(registry),
+    )
     combinations = [
         (combination, preflight.reason_against(combination, workload, registry))
-        for combination in variations.combinations(
-            {**preflight.TOPIC_SETTINGS, **workload.topic},
-            {**preflight.BROKER_SETTINGS, **workload.broker},
-            preflight.implied_choices(registry),
-        )
+        for combination in under_faults(plain, faults)
     ]
     if all(reason for _combination, reason in combinations):
         raise ConfigError(f"no combination can be run: {combinations[0][1]}", where=combinations[0][0].label)
@@ -225,7 +281,11 @@ def _facts(arguments: argparse.Namespace, options: BrokerOptions) -> dict[str, s
 
 
 def _report(
-    arguments: argparse.Namespace, variations: Variations, comparison: Comparison, facts: dict[str, str]
+    arguments: argparse.Namespace,
+    variations: Variations,
+    comparison: Comparison,
+    facts: dict[str, str],
+    cluster: Cluster | None,
 ) -> Report:
     from datetime import UTC, datetime
 
@@ -242,6 +302,7 @@ def _report(
         facts,
         _command(arguments, variations),
         made_at.isoformat(),
+        cluster,
     )
 
 
@@ -253,6 +314,9 @@ def _command(arguments: argparse.Namespace, variations: Variations) -> str:
     for choice in variations.fixed:
         words += ["--set", f"{choice.key}={choice.shown}"]
     given: list[tuple[str, Any]] = [
+        ("--brokers", arguments.brokers),
+        ("--replicas", arguments.replicas),
+        ("--faults", arguments.faults),
         ("--config", arguments.config),
         ("--workload", arguments.workload),
         ("--records", arguments.records),

@@ -34,7 +34,7 @@ WIDTH: Final = 100
 _GAP: Final = 3
 _EDGE: Final = 2
 
-_ABOUT: Final = ("produce_records", "ack_p99", "disk")
+_ABOUT: Final = ("produce_records", "ack_p99", "disk", "unavailable_s", "p99_ms", "lost")
 """The figures that the line of a finished run tells."""
 
 
@@ -64,6 +64,10 @@ class Watcher:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._progress.stop()
+
+    def foretell(self, text: str) -> None:
+        """Say how long it will take."""
+        self._console.print(text, style="dim", soft_wrap=True)
 
     def note(self, step: Step) -> None:
         """Take note of a step."""
@@ -115,7 +119,7 @@ def _tables(report: Report, group: Group, width: int) -> list[Table]:
     if not rows:
         return []
     columns = [
-        _Column.of(figure, rows)
+        _Column.of(figure, report)
         for figure in ALL
         if figure.group is group and any(row.figures[figure.name] is not None for row in rows)
     ]
@@ -128,7 +132,7 @@ def _tables(report: Report, group: Group, width: int) -> list[Table]:
             left = width - label_width - _EDGE
         parts[-1].append(column)
         left -= column.width + _GAP
-    return [_table(part, rows, label_width) for part in parts]
+    return [_table(part, rows, label_width) for part in parts if part]
 
 
 @attrs.frozen
@@ -139,9 +143,12 @@ class _Column:
     cells: list[Text]
 
     @classmethod
-    def of(cls, figure: Figure, rows: list[Row]) -> _Column:
+    def of(cls, figure: Figure, report: Report) -> _Column:
+        rows = report.measured
         divisor, unit = column_scale((row.figures[figure.name] for row in rows), figure.unit)
-        return cls(f"{figure.title} {unit}".strip(), [_cell(figure, row, rows[0], divisor) for row in rows])
+        return cls(
+            f"{figure.title} {unit}".strip(), [_cell(figure, row, report.baseline_of(row), divisor) for row in rows]
+        )
 
     @property
     def width(self) -> int:
@@ -164,7 +171,7 @@ def _table(columns: list[_Column], rows: list[Row], label_width: int) -> Table:
 
 
 def _cell(figure: Figure, row: Row, baseline: Row, divisor: float) -> Text:
-    """Return a figure as text: better or worse than the first row's by colour, where it is apart from that."""
+    """Return a figure as text: better or worse than the baseline's by colour, where it is apart from that."""
     spread, other = row.figures[figure.name], baseline.figures[figure.name]
     text = Text(spread_text(spread, figure.unit, divisor))
     if figure.group is Group.KEPT:
@@ -179,7 +186,9 @@ def _cell(figure: Figure, row: Row, baseline: Row, divisor: float) -> Text:
 def _print_remarks(console: CommandConsole, report: Report) -> None:
     found = findings(report)
     if found:
-        console.print(f"[bold]What stands out[/] against {report.measured[0].combination.label}")
+        is_alone = report.cluster is None
+        against = report.measured[0].combination.label if is_alone else "the first of the same fault"
+        console.print(f"[bold]What stands out[/] against {against}")
         for finding in found:
             console.print(Text(f"  {finding.text}"))
         console.print()
@@ -190,4 +199,6 @@ def _print_remarks(console: CommandConsole, report: Report) -> None:
             console.print(Text(f"{row.combination.label}: not run: {row.failed}", style="red"))
     console.print(Text(report.about_ranges, style="dim"))
     if sys.stdout.isatty() and report.rounds_done >= ROUNDS_MIN:
-        console.print(Text("green, yellow: better, worse than the first row, and apart from it", style="dim"))
+        console.print(
+            Text("green, yellow: better, worse than the first row (of the same fault), and apart from it", style="dim")
+        )

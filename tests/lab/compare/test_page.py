@@ -7,10 +7,12 @@ import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
+import attrs
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from odradek.lab.compare.faults import Cluster
 from odradek.lab.compare.figures import Spread, Unit
 from odradek.lab.compare.page import page
 from odradek.lab.compare.plots import Lane, PlotRow, plot
@@ -178,3 +180,18 @@ def test_a_plot_is_no_wider_than_a_narrow_screen_so_that_its_letters_are_not_mad
 
     assert widths
     assert max(map(int, widths)) <= 420 - 2 * 24
+
+
+def test_the_page_of_a_cluster_tells_what_happened_and_leaves_out_what_was_not_measured() -> None:
+    faulty = attrs.evolve(combination("isr"), fault="leader-killed")
+    known = {"unavailable_s", "p50_ms", "p99_ms", "p999_ms", "bytes_per_record", "acknowledged", "lost", "doubled"}
+    one = {name: value if name in known else None for name, value in figures().items()}
+    of_cluster = attrs.evolve(report((faulty, [one], "")), cluster=Cluster(3, 2))
+    text = page(of_cluster)
+    told = read(text).text
+
+    for part in ("3 brokers, 2 replicas", "the process of the leader is killed", "Time without service", "no service"):
+        assert part in told
+    assert 'data-of="doubled"' in text
+    assert 'data-of="outlive kill -9"' not in text
+    assert of_cluster.as_json()["combinations"][0]["fault"] == "leader-killed"

@@ -15,7 +15,7 @@ import trio
 from odradek.kernel.errors import OdradekError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
 START_TIMEOUT_S: Final = 60
 _LOG_TAIL: Final = 400
@@ -79,34 +79,57 @@ async def serving_broker(
 
     Cancelled, the process is killed too.
     """
-    command = [sys.executable, "-m", "odradek", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder.data)]
+    began_s = trio.current_time()
+    process = await launch(folder, settings, config, ("--listen", "127.0.0.1:0"))
+    try:
+        bootstrap = await address_of(process, folder.log_file)
+        started_s = trio.current_time() - began_s
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch, process, folder.log_file)
+            yield ServingBroker(bootstrap, process.pid, started_s)
+            nursery.cancel_scope.cancel()
+    finally:
+        await end(process)
+
+
+async def launch(
+    folder: BrokerFolder, settings: Mapping[str, str], config: Path | None, more: Sequence[str] = ()
+) -> trio.Process:
+    """Start a process of a broker, and do not wait until it serves; `end` ends it.
+
+    Args:
+        folder: Its own.
+        settings: Its settings.
+        config: A configuration file that it reads first; None for none.
+        more: Options of `odradek serve`.
+    """
+    command = [sys.executable, "-m", "odradek", "serve", "--data-dir", str(folder.data), *more]
     command += ["--config", str(config)] if config is not None else []
     for key, value in settings.items():
         command += ["--set", f"{key}={value}"]
     # The user's own settings are for the user's own broker.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
-    began_s = trio.current_time()
     with folder.log_file.open("ab") as log:
-        process = await trio.lowlevel.open_process(
+        return await trio.lowlevel.open_process(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment
         )
-    try:
-        bootstrap = await _address(process, folder.log_file)
-        started_s = trio.current_time() - began_s
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_watch, process, folder.log_file)
-            yield ServingBroker(bootstrap, process.pid, started_s)
-            nursery.cancel_scope.cancel()
-    finally:
-        process.kill()
-        with trio.CancelScope(shield=True):
-            await process.wait()
-            if process.stdout is not None:
-                await process.stdout.aclose()
 
 
-async def _address(process: trio.Process, log_file: Path) -> str:
-    """Wait until the broker says where it serves."""
+async def end(process: trio.Process) -> None:
+    """Kill a process, as `kill -9` does, and wait until it is gone; also one that stands still."""
+    process.kill()
+    with trio.CancelScope(shield=True):
+        await process.wait()
+        if process.stdout is not None:
+            await process.stdout.aclose()
+
+
+async def address_of(process: trio.Process, log_file: Path) -> str:
+    """Wait until a broker serves, and return where.
+
+    Raises:
+        OdradekError: It ended, or was not ready in time; with what it said last.
+    """
     assert process.stdout is not None, "its output is a pipe"
     said = ""
     with trio.move_on_after(START_TIMEOUT_S):
@@ -121,8 +144,12 @@ async def _address(process: trio.Process, log_file: Path) -> str:
     return line.removeprefix(_READY).strip()
 
 
-async def _watch(process: trio.Process, log_file: Path) -> None:
-    """End everything that is done with a broker as soon as that ends: its clients would try for a minute."""
+async def watch(process: trio.Process, log_file: Path) -> None:
+    """End everything that is done with a broker as soon as that ends: its clients would try for a minute.
+
+    Raises:
+        OdradekError: It did; with what it said last.
+    """
     status = await process.wait()
     raise OdradekError(f"the broker ended by itself, with status {status}: {_tail(log_file)}")
 

@@ -66,12 +66,24 @@ _ALL: Final = (
         paced_rate=100,
         topic={**_SMALL_SEGMENTS, "min.cleanable.dirty.ratio": "0.01"},
     ),
+    Workload(
+        name="through-faults",
+        text="events of 1 kB, 200 a second for 20 seconds while something happens to brokers: what a cluster promises",
+        records=20_000,
+        value_bytes=1_000,
+        partitions=1,
+        paced_records=4_000,
+        paced_rate=200,
+        # Who stands still answers nothing: the producer asks the next leader after this.
+        producer={"request.timeout.ms": "2000", "delivery.timeout.ms": "60000"},
+    ),
 )
 
 BUILTIN: Final = {workload.name: workload for workload in _ALL}
 """By name, in the order in which they are listed."""
 
 DEFAULT_NAME: Final = "keyed-updates"
+DEFAULT_OF_CLUSTERS: Final = "through-faults"
 
 
 def builtin_workload(name: str) -> Workload:

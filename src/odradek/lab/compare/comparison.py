@@ -12,6 +12,7 @@ import attrs
 
 from odradek.kernel.errors import OdradekError
 
+from .fault_run import FaultRun
 from .one_run import OneRun, empty_folder
 from .record_plan import RecordPlan
 from .report import Row, row_of
@@ -20,7 +21,8 @@ from .schedule import interleaved
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .one_run import RunResult
+    from .faults import Cluster
+    from .one_run import OnPhase, RunResult
     from .variations import Combination
     from .workload import Workload
 
@@ -86,6 +88,7 @@ class Comparison:
         folder: Path | None,
         config: Path | None,
         on_step: OnStep,
+        cluster: Cluster | None = None,
     ) -> None:
         """Prepare; nothing is started.
 
@@ -96,8 +99,10 @@ class Comparison:
             folder: Where brokers keep their data, in a folder that is removed at the end; the system's place when None.
             config: A configuration file that brokers read first, or None.
             on_step: Hears how it goes.
+            cluster: What each run has, if it is more than one broker.
         """
         self.workload = workload
+        self._cluster = cluster
         self._seed = seed
         self._records = [_Record(combination, failed=reason) for combination, reason in combinations]
         self._folder = folder
@@ -138,8 +143,7 @@ class Comparison:
             self._on_step(attrs.evolve(step, phase=phase, share=share))
 
         gc.collect()  # what the last run left is no concern of this one
-        name = f"{folder.name}/run-{step.number + 1}"
-        one_run = OneRun(record.combination, plan, name, empty_folder(folder / "run"), self._config, on_phase)
+        one_run = self._prepare(record.combination, plan, folder, f"run-{step.number + 1}", on_phase)
         try:
             result = await one_run.run()
         except (OdradekError, OSError, ExceptionGroup) as error:
@@ -150,6 +154,14 @@ class Comparison:
         record.notes += result.notes
         self._on_step(attrs.evolve(step, result=result))
 
+    def _prepare(
+        self, combination: Combination, plan: RecordPlan, folder: Path, name: str, on_phase: OnPhase
+    ) -> OneRun | FaultRun:
+        own, name = empty_folder(folder / "run"), f"{folder.name}/{name}"
+        if self._cluster is None:
+            return OneRun(combination, plan, name, own, self._config, on_phase)
+        return FaultRun(combination, self._cluster, plan, name, own, self._config, on_phase)
+
     async def _calibrate(self, folder: Path, seconds: float) -> None:
         """Find out how many records the first combination that works takes in a time."""
         plan = RecordPlan(self.workload, random.Random(self._seed))
@@ -157,10 +169,7 @@ class Comparison:
             if record.failed:
                 continue
             self._on_step(Step(0, 0, 0, record.combination, "find out how many records"))
-            name = f"{folder.name}/trial-{number}"
-            one_run = OneRun(
-                record.combination, plan, name, empty_folder(folder / "run"), self._config, lambda *_: None
-            )
+            one_run = self._prepare(record.combination, plan, folder, f"trial-{number}", lambda *_: None)
             try:
                 count = await one_run.calibrate(seconds)
             except (OdradekError, OSError, ExceptionGroup) as error:

@@ -39,6 +39,7 @@ class Group(Enum):
     SPEED = "Throughput"
     ACKNOWLEDGED = "Latency to the acknowledgement, at a calm pace"
     END_TO_END = "Latency to a consumer that waits, at a calm pace"
+    FAULT = "Through the fault, at a calm pace"
     COST = "What it costs the broker"
     BYTES = "Bytes at rest, and amplification"
     TIMES = "How long things take"
@@ -108,6 +109,22 @@ END_TO_END_PERCENTILES: Final = tuple(
     _latency("end_to_end", percent, Group.END_TO_END, _ARRIVED_TEXT) for percent in PERCENTILES
 )
 
+_FAULT_TEXT: Final = (
+    "from the moment when a record was due to its acknowledgement, of all that were due before, during and after it"
+)
+FAULT_PERCENTILES: Final = tuple(
+    Figure(name, title, Unit.MILLISECONDS, Group.FAULT, False, _FAULT_TEXT)
+    for name, title in (("p50_ms", "p50"), ("p99_ms", "p99"), ("p999_ms", "p99.9"))
+)
+UNAVAILABLE: Final = Figure(
+    "unavailable_s",
+    "no service",
+    Unit.SECONDS,
+    Group.FAULT,
+    False,
+    "the longest time, from the moment of the fault on, in which no record was acknowledged",
+)
+
 _COST: Final = (
     Figure(
         "produce_cpu",
@@ -115,7 +132,7 @@ _COST: Final = (
         Unit.MICROSECONDS,
         Group.COST,
         False,
-        "the broker's processor time for each record produced at full speed",
+        "processor time of the broker, or of a cluster's brokers, for each record produced at full speed",
     ),
     Figure(
         "read_cpu",
@@ -151,6 +168,14 @@ _BYTES: Final = (
         Group.BYTES,
         None,
         "keys and values that were sent, as they were before compression",
+    ),
+    Figure(
+        "bytes_per_record",
+        "each record",
+        Unit.BYTES,
+        Group.BYTES,
+        False,
+        "what the folders of all brokers of a cluster grew by, for each record acknowledged",
     ),
     Figure("disk", "on disk", Unit.BYTES, Group.BYTES, False, "what the broker's folder grew by"),
     Figure("store", "in the store", Unit.BYTES, Group.BYTES, False, "what the folder that is the object store holds"),
@@ -191,6 +216,8 @@ _KEPT: Final = (
     ),
     Figure("removed", "removed", Unit.COUNT, Group.KEPT, None, "of these, gone as the topic's cleanup.policy says"),
     Figure("lost", "lost", Unit.COUNT, Group.KEPT, False, "of these, gone although no setting allows it"),
+    Figure("doubled", "doubled", Unit.COUNT, Group.KEPT, False, "in the log of a cluster's topic more than once"),
+    Figure("given_up", "given up", Unit.COUNT, Group.KEPT, False, "not acknowledged: the producer got an error"),
     Figure("wrong", "wrong", Unit.COUNT, Group.KEPT, False, "changed, doubled, or aborted and seen all the same"),
     Figure(
         "there_after_kill",
@@ -210,7 +237,17 @@ _KEPT: Final = (
     ),
 )
 
-ALL: Final = (*_SPEED, *ACK_PERCENTILES, *END_TO_END_PERCENTILES, *_COST, *_BYTES, *_TIMES, *_KEPT)
+ALL: Final = (
+    *_SPEED,
+    *ACK_PERCENTILES,
+    *END_TO_END_PERCENTILES,
+    UNAVAILABLE,
+    *FAULT_PERCENTILES,
+    *_COST,
+    *_BYTES,
+    *_TIMES,
+    *_KEPT,
+)
 """Every figure, in the order in which they are shown."""
 
 BY_NAME: Final = {figure.name: figure for figure in ALL}

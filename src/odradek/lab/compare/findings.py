@@ -1,6 +1,6 @@
 """Pure core: what can be said of a comparison in a few sentences: the largest differences that are none by chance.
 
-Everything is said against the first combination that was measured: the baseline.
+Everything is said against the first combination that was measured, under the same fault: the baseline.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ _TOLD: Final = (
     "cold_read_bytes",
     "ack_p99",
     "end_to_end_p99",
+    "unavailable_s",
+    "p99_ms",
+    "bytes_per_record",
     "cpu",
     "memory",
     "recovery",
@@ -63,12 +66,10 @@ def is_better(figure: Figure, spread: Spread, baseline: Spread) -> bool | None:
 
 def findings(report: Report) -> list[Finding]:
     """Return the largest differences from the baseline, largest first: one a figure, at most two a combination."""
-    if not report.measured:
-        return []
-    baseline, *others = report.measured
     found = [
         finding
-        for row in others
+        for row in report.measured
+        if (baseline := report.baseline_of(row)) is not row
         for figure in ALL
         if figure.name in _TOLD and (finding := _finding(figure, row, baseline)) is not None
     ]

@@ -87,11 +87,13 @@ class Ledger:
 
     Attributes:
         unknown: How many acknowledgements told no offset: with acks=0 there is none.
+        displaced: How many records were acknowledged at a place where another one was acknowledged later.
     """
 
     def __init__(self, plan: RecordPlan) -> None:
         self.plan = plan
         self.unknown = 0
+        self.displaced = 0
         self._by_place: dict[int, dict[int, int]] = {}
         self._aborted: set[int] = set()
 
@@ -100,7 +102,9 @@ class Ledger:
         if offset < 0:
             self.unknown += 1
         else:
-            self._by_place.setdefault(partition, {})[offset] = index
+            placed = self._by_place.setdefault(partition, {})
+            self.displaced += placed.get(offset, index) != index
+            placed[offset] = index
 
     def abort(self, indexes: Iterable[int]) -> None:
         """Note that records belong to a transaction that was aborted."""

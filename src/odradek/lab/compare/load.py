@@ -88,7 +88,8 @@ class Load:
         is_committed = bool(self.workload.transaction_records)
         return IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
 
-    def _producer(self, **more: str) -> Producer:
+    def new_producer(self, **more: str) -> Producer:
+        """Return a producer of the workload's settings; `more` has others, with `_` for each `.`."""
         transactional = {"transactional.id": TRANSACTIONAL_ID} if self.workload.transaction_records else {}
         named = {key.replace("_", "."): value for key, value in more.items()}
         return Producer({"bootstrap.servers": self.bootstrap, **named, **transactional, **self.workload.producer})
@@ -102,10 +103,10 @@ class Load:
             }
         )
 
-    async def create_topic(self, configs: Mapping[str, str]) -> None:
+    async def create_topic(self, configs: Mapping[str, str], *, replicas: int = 1) -> None:
         """Create the topic that everything is done with."""
         async with Admin({"bootstrap.servers": self.bootstrap}) as admin:
-            await admin.create_topic(NewTopic(TOPIC, self.workload.partitions, 1, dict(configs)))
+            await admin.create_topic(NewTopic(TOPIC, self.workload.partitions, replicas, dict(configs)))
 
     # ---------------------------------------------------------------------------------------------------- producing
 
@@ -116,7 +117,7 @@ class Load:
             ClientError: A record was not acknowledged.
         """
         count = self.workload.records
-        async with self._producer() as producer:
+        async with self.new_producer() as producer:
             await producer.partitions_for(TOPIC)
             began_s = time.perf_counter()
             if self.workload.transaction_records:
@@ -151,7 +152,7 @@ class Load:
     async def flood_for(self, seconds: float) -> int:
         """Produce at full speed for a time, and return how many records that were; nothing is noted."""
         plan, index = self.ledger.plan, 0
-        async with self._producer() as producer:
+        async with self.new_producer() as producer:
             await producer.partitions_for(TOPIC)
             end_s = time.perf_counter() + seconds
             while time.perf_counter() < end_s:
@@ -199,7 +200,7 @@ class Load:
         """
         pacer = _Pacer(self, on_progress)
         if self.workload.paced_records:
-            async with self._producer(linger_ms="0") as producer, self._consumer() as consumer:
+            async with self.new_producer(linger_ms="0") as producer, self._consumer() as consumer:
                 await pacer.run(producer, consumer)
             self._check()
         return pacer.acknowledged, pacer.arrived, pacer.size_bytes

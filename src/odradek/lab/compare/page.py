@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from .figures import ACK_PERCENTILES, ALL, BY_NAME, END_TO_END_PERCENTILES, ROUNDS_MIN, Group
+from .faults import BY_NAME as FAULTS
+from .figures import (
+    ACK_PERCENTILES,
+    ALL,
+    BY_NAME,
+    END_TO_END_PERCENTILES,
+    FAULT_PERCENTILES,
+    ROUNDS_MIN,
+    UNAVAILABLE,
+    Group,
+)
 from .findings import findings, is_better
 from .page_style import STYLE
 from .plots import Lane, PlotRow, plot
@@ -46,6 +56,13 @@ def _percentile_lanes(figures: Iterable[Figure]) -> list[tuple[str, Figure]]:
 
 
 _PICTURES: Final = (
+    _Picture("Time without service", UNAVAILABLE.text, [("", UNAVAILABLE)]),
+    _Picture(
+        "Latency to the acknowledgement, through the fault",
+        f"{FAULT_PERCENTILES[0].text}; the scale is logarithmic",
+        _percentile_lanes(FAULT_PERCENTILES),
+        is_log=True,
+    ),
     _Picture("Records produced", BY_NAME["produce_records"].text, [("", BY_NAME["produce_records"])]),
     _Picture(
         "Bytes produced and read",
@@ -71,9 +88,10 @@ _PICTURES: Final = (
     ),
     _Picture(
         "Processor time a record",
-        "of the broker, for each record produced at full speed, and for each record read just after",
+        "of the broker or the brokers, for each record produced at full speed, and for each record read just after",
         [("produced", BY_NAME["produce_cpu"]), ("read", BY_NAME["read_cpu"])],
     ),
+    _Picture("Bytes a record", BY_NAME["bytes_per_record"].text, [("", BY_NAME["bytes_per_record"])]),
     _Picture("Processor time in all", BY_NAME["cpu"].text, [("", BY_NAME["cpu"])]),
     _Picture("Memory", BY_NAME["memory"].text, [("", BY_NAME["memory"])]),
     _Picture(
@@ -122,6 +140,7 @@ def _header(report: Report) -> str:
     workload = report.workload
     facts = [
         f"{len(report.rows)} combinations of {', '.join(map(_code, report.keys))}",
+        *([f"{cluster.brokers} brokers, {cluster.replicas} replicas"] if (cluster := report.cluster) else []),
         f"{report.rounds_text}, interleaved",
         f"{workload.records_all:,} records of {workload.value_bytes:,} bytes",
         f"seed {report.seed}",
@@ -151,19 +170,32 @@ def _summary(report: Report) -> str:
     return f"<section><h2>What stands out</h2>{''.join(parts)}</section>"
 
 
+_OF_A_BROKER: Final = (
+    "<b>removed</b>: gone as the topic's cleanup.policy says. <b>lost</b>: gone although no setting allows it. "
+    "<b>outlive kill -9</b>: what is there after the process was killed (kill -9, not a loss of power) and started "
+    "again. <b>die by it</b>: what was there before; what a policy had removed by then is not among it."
+)
+_OF_A_CLUSTER: Final = (
+    "<b>lost</b>: not there, once all brokers were back. <b>doubled</b>: in the log more than once, told or not. "
+    "<b>given up</b>: the producer got an error, so nothing was promised. kill -9 ends processes, not the power."
+)
+
+
 def _kept(report: Report) -> str:
-    figures = [figure for figure in ALL if figure.group is Group.KEPT]
+    figures = [
+        figure
+        for figure in ALL
+        if figure.group is Group.KEPT and any(row.figures[figure.name] is not None for row in report.measured)
+    ]
     heads = "".join(f'<th title="{escape(figure.text)}">{escape(figure.title)}</th>' for figure in figures)
     rows = [
         f"<tr><th>{escape(row.combination.label)}</th>{''.join(_kept_cell(figure, row) for figure in figures)}</tr>"
         for row in report.measured
     ]
+    told = _OF_A_BROKER if report.cluster is None else _OF_A_CLUSTER
     return (
         f"<section><h2>{Group.KEPT.value}</h2>{_table('', heads, rows)}"
-        '<p class="remark">Every acknowledged record was looked for where it was acknowledged. <b>removed</b>: gone as '
-        "the topic's cleanup.policy says. <b>lost</b>: gone although no setting allows it. <b>outlive kill -9</b>: "
-        "what is there after the process was killed (kill -9, not a loss of power) and started again. "
-        "<b>die by it</b>: what was there before; what a policy had removed by then is not among it.</p></section>"
+        f'<p class="remark">Every acknowledged record was looked for where it was acknowledged. {told}</p></section>'
     )
 
 
@@ -228,25 +260,28 @@ def _all_figures(report: Report) -> str:
     heads = "".join(f"<th>{escape(row.combination.label)}</th>" for row in rows)
     lines: list[str] = []
     for group in Group:
-        lines.append(f'<tr class="group"><th colspan="{len(rows) + 1}">{escape(group.value)}</th></tr>')
-        lines += [
-            _figure_line(figure, rows)
+        of_group = [f'<tr class="group"><th colspan="{len(rows) + 1}">{escape(group.value)}</th></tr>']
+        of_group += [
+            _figure_line(figure, report)
             for figure in ALL
             if figure.group is group and any(row.figures[figure.name] is not None for row in rows)
         ]
+        lines += of_group if len(of_group) > 1 else []
+    than = "the first column" if report.cluster is None else "the first column of the same fault"
     return (
         '<section><h2>All figures</h2><p class="remark">Median (smallest-largest). '
-        '<span class="better">Better</span> or <span class="worse">worse</span> than the first column, and apart from '
-        f"it; everything else is the same as far as these rounds can tell.</p>{_table('all', heads, lines)}</section>"
+        '<span class="better">Better</span> or <span class="worse">worse</span> than '
+        f"{than}, and apart from it; everything else is the same as far as these rounds can tell.</p>"
+        f"{_table('all', heads, lines)}</section>"
     )
 
 
-def _figure_line(figure: Figure, rows: Sequence[Row]) -> str:
+def _figure_line(figure: Figure, report: Report) -> str:
+    rows = report.measured
     divisor, unit = column_scale((row.figures[figure.name] for row in rows), figure.unit)
-    baseline = rows[0].figures[figure.name]
     cells = []
     for row in rows:
-        spread = row.figures[figure.name]
+        spread, baseline = row.figures[figure.name], report.baseline_of(row).figures[figure.name]
         verdict = None if spread is None or baseline is None else is_better(figure, spread, baseline)
         style = {True: "better", False: "worse", None: ""}[verdict]
         median, bracket, bounds = spread_text(spread, figure.unit, divisor).partition(" (")
@@ -261,9 +296,15 @@ def _how(report: Report) -> str:
     figures = "".join(
         f"<dt>{escape(figure.group.value)}: {escape(figure.title)}</dt><dd>{escape(figure.text)}</dd>" for figure in ALL
     )
+    faults = "".join(
+        f"<dt>{escape(fault.name)}</dt><dd>{escape(fault.text)}</dd>"
+        for fault in FAULTS.values()
+        if any(row.combination.fault == fault.name for row in report.rows)
+    )
     return (
         "<section><h2>How it was run</h2>"
         f"<pre>{escape(report.command)}</pre>"
+        f"{'<h3>What happens</h3><dl>' + faults + '</dl>' if faults else ''}"
         f"<h3>The machine</h3><dl>{machine}</dl>"
         "<h3>The workload</h3><p class='remark'>Save it as a .toml file to run it again, or to change it.</p>"
         f"<pre>{escape(report.workload.as_toml())}</pre>"

@@ -11,6 +11,7 @@ from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.topic import TopicConfig, check_topic
 from odradek.kernel.errors import ConfigError, KafkaError
 
+from .ledger import Allowance
 from .variations import Choice
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def reason_against(combination: Combination, workload: Workload, registry: Regis
         return error.detail
     except ConfigError as error:
         return str(error)
+    if combination.fault and Allowance.of(combination.topic) != Allowance():
+        return "under a fault, what its cleanup removes could not be told from what is lost"
     if TopicConfig.resolve(config, combination.topic).is_compacted and not workload.keys:
         return f"a compacted topic takes records with keys only, and those of {workload.name!r} have none"
     return ""

@@ -10,6 +10,7 @@ import attrs
 from .figures import ALL, ROUNDS_MIN, Spread, chance_apart, spreads
 
 if TYPE_CHECKING:
+    from .faults import Cluster
     from .variations import Choice, Combination
     from .workload import Workload
 
@@ -59,6 +60,7 @@ class Report:
         machine: Facts about where it ran, by what they are about.
         command: The command line, as a person would type it again.
         made_at: When, ISO 8601.
+        cluster: What each run had, if it was more than one broker.
     """
 
     workload: Workload
@@ -69,11 +71,16 @@ class Report:
     machine: Mapping[str, str]
     command: str
     made_at: str
+    cluster: Cluster | None = None
 
     @property
     def measured(self) -> list[Row]:
         """The rows with figures."""
         return [row for row in self.rows if row.is_measured]
+
+    def baseline_of(self, row: Row) -> Row:
+        """Return the row that another is read against: the first one, of those of the same fault."""
+        return next((each for each in self.measured if each.combination.fault == row.combination.fault), row)
 
     @property
     def keys(self) -> list[str]:
@@ -82,10 +89,11 @@ class Report:
 
     @property
     def losses(self) -> list[str]:
-        """What was lost while the broker lived, a line for each combination: what no storage allows."""
+        """What was lost though nothing allows it, a line for each combination."""
+        when = "while the broker lived" if self.cluster is None else "with all brokers back"
         return [
             f"{row.combination.label}: {row.highest('lost'):,.0f} acknowledged records lost, "
-            f"{row.highest('wrong'):,.0f} wrong, while the broker lived"
+            f"{row.highest('wrong'):,.0f} wrong, {when}"
             for row in self.measured
             if row.highest("lost") or row.highest("wrong")
         ]
@@ -131,6 +139,7 @@ class Report:
             "rounds": self.rounds,
             "rounds_done": self.rounds_done,
             "machine": dict(self.machine),
+            "cluster": None if self.cluster is None else attrs.asdict(self.cluster),
             "workload": {**_plain(self.workload), "toml": self.workload.as_toml()},
             "set": {choice.key: choice.shown for choice in self.fixed},
             "figures": [
@@ -171,6 +180,7 @@ def _row_as_json(row: Row) -> dict[str, Any]:
     return {
         "label": row.combination.label,
         "varied": {choice.key: choice.shown for choice in row.combination.varied},
+        "fault": row.combination.fault or None,
         "settings": row.combination.shown_settings,
         "failed": row.failed or None,
         "notes": list(row.notes),

@@ -75,17 +75,19 @@ class Combination:
         topic: All settings of the topic.
         broker: All settings of the broker.
         secrets: The keys among them whose values are to be shown to nobody.
+        fault: What happens to the brokers of a cluster meanwhile; empty where one broker is compared.
     """
 
     varied: tuple[Choice, ...]
     topic: Mapping[str, str]
     broker: Mapping[str, str]
     secrets: frozenset[str] = frozenset()
+    fault: str = ""
 
     @property
     def label(self) -> str:
-        """Its name in tables: the values, with their keys where a value alone says nothing."""
-        return " · ".join(_label(choice) for choice in self.varied)
+        """Its name in tables: the values, with their keys where a value alone says nothing, and the fault."""
+        return " · ".join([*(_label(choice) for choice in self.varied), *([self.fault] if self.fault else [])])
 
     @property
     def shown_settings(self) -> dict[str, dict[str, str]]:
@@ -165,6 +167,19 @@ class Variations:
             secrets = frozenset(choice.key for choice in said if choice.is_secret)
             found.append(Combination(varied, merged[Scope.TOPIC], merged[Scope.BROKER], secrets))
         return found
+
+
+def under_faults(combinations: Iterable[Combination], faults: Sequence[str]) -> list[Combination]:
+    """Return every combination with every fault; those of one fault stand together.
+
+    Raises:
+        ConfigError: There are more than `COMBINATIONS_MAX`.
+    """
+    found = list(combinations)
+    if len(found) * len(faults) > COMBINATIONS_MAX:
+        count = len(found) * len(faults)
+        raise ConfigError(f"these are {count} combinations, more than {COMBINATIONS_MAX}", where="--faults")
+    return [attrs.evolve(combination, fault=fault) for fault in faults for combination in found]
 
 
 def _label(choice: Choice) -> str:

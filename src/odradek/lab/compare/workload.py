@@ -144,6 +144,18 @@ def check_workload(workload: Workload, where: str) -> None:
             raise ConfigError(f"{why}, and there are none", where=where, hint=hint)
 
 
+def check_for_cluster(workload: Workload, where: str) -> None:
+    """See that what becomes of a workload's records can be told under faults: each is known by its value.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    if workload.transaction_records or workload.tombstones:
+        raise ConfigError("under faults there are neither transactions nor tombstones", where=where)
+    if not workload.paced_records:
+        raise ConfigError("faults come while paced records are due", where=where, hint="set `paced_records`")
+
+
 def _field(name: str, value: object, where: str) -> object:
     if name not in _FIELDS:
         nearest = difflib.get_close_matches(name, [*_FIELDS, *TABLES], n=1)
