@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("demo --tiered", "a third: old segments move to an object store, here a folder"),
             ("demo --tiered --store s3://bucket/prefix", "a real one; AWS_ACCESS_KEY_ID, AWS_ENDPOINT, ... say how"),
             ("demo --spark", "a fourth: PySpark streams from topic to topic, is killed, and goes on"),
+            ("demo --delay", "a fifth: records that are seen when they are due, and not before"),
         ],
         exit_status="0 every check holds, 1 one does not, 130 interrupted",
     )
@@ -37,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     other.add_argument("--cluster", action="store_true", help="show a cluster of three brokers instead")
     other.add_argument("--tiered", action="store_true", help="show tiered storage instead")
     other.add_argument("--spark", action="store_true", help="show Spark instead; needs pyspark, pyarrow and Java")
+    other.add_argument("--delay", action="store_true", help="show delayed records instead")
     parser.add_argument("--store", metavar="URL", default="", help="with --tiered: where, such as s3://bucket/prefix")
 
 
@@ -45,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from odradek.kernel.machine.clock import SystemClock
 
     from .cluster_story import run_cluster_story
+    from .delay_story import run_delay_story
     from .spark_story import run_spark_story
     from .stage import Stage
     from .story import run_story
@@ -62,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         run_tiered_story(stage, keeps_files=arguments.keep, now_s=now_s, store_url=arguments.store)
     elif arguments.spark:
         run_spark_story(stage, keeps_files=arguments.keep, now_s=now_s)
+    elif arguments.delay:
+        run_delay_story(stage, keeps_files=arguments.keep, now_s=now_s)
     else:
         run_story(stage, keeps_files=arguments.keep, now_s=now_s)
     for failed in stage.failed_checks:

@@ -47,6 +47,7 @@ WHAT_NOW: Final = (
     "  odradek demo --cluster    three brokers, one of which is killed\n"
     "  odradek demo --tiered     old segments in an object store\n"
     "  odradek demo --spark      streams of PySpark, exactly once\n"
+    "  odradek demo --delay      records that are seen when they are due\n"
     "  odradek assign simulate   who of a group would read what\n"
     "  odradek config describe   every setting, explained"
 )
