@@ -40,6 +40,17 @@ def delay(capsys: pytest.CaptureFixture[str], bootstrap: str) -> Odradek:
     return Odradek(capsys, bootstrap)
 
 
+def test_the_lag_of_a_group_is_told_with_what_is_hidden_and_without(delay: Odradek) -> None:
+    delay.ok("groups", "reset-offsets", "late-ones", "--topic", "later:0", "--to-earliest", "--execute")
+
+    (described,) = delay.ok("groups", "describe", "late-ones", "--json").json
+    (row,) = described["partitions"]
+    assert (row["lag"], row["visible_lag"]) == (row["end"], 1)  # of three records two wait
+    table = delay.ok("groups", "describe", "late-ones").out.splitlines()
+    assert table[-2].split()[:6] == ["topic", "partition", "committed", "end", "lag", "visible"]
+    assert table[-1].split()[-2:] == ["1", "-"]
+
+
 def test_what_waits_is_listed_described_withdrawn_and_waited_for(delay: Odradek) -> None:
     listed = delay.ok("delay", "list", "later:0", "--json").json
     assert listed == [

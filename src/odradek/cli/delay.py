@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
+from .log_reads import read_log
 from .options import client_settings, document, natural
 from .output import plural, print_json, print_table
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from .cluster_calls import ClusterCalls
     from .waiting_records import DelayedRecord, WaitingRecords
 
-FETCH_BYTES: Final = 4 << 20
-LAST_VERSION_WITH_NAMES: Final = 12
 DRAIN_PAUSE_S: Final = 0.5
 
 
@@ -41,34 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
     return run_action(arguments)
 
 
-async def _read_on(calls: ClusterCalls, partition: TopicPartition, waiting: WaitingRecords, end_offset: int) -> None:
-    """Read a partition's log up to an offset."""
-    from odradek.client.admin_calls import check_item
-    from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
-
-    admin = calls.admin
-    await admin.know((partition,))
-
-    def check(answer: Any) -> None:
-        check_item(answer.responses[0].partitions[0].error_code, str(partition))
-
-    while waiting.next_offset < end_offset:
-        wanted = FetchPartition(
-            partition=partition.partition, fetch_offset=waiting.next_offset, partition_max_bytes=FETCH_BYTES
-        )
-        request = FetchRequest(
-            max_wait_ms=500,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            topics=[FetchTopic(topic=partition.topic, partitions=[wanted])],
-        )
-        answer = await admin.call(request, check, node_of=admin.leader(partition), version_max=LAST_VERSION_WITH_NAMES)
-        records = answer.responses[0].partitions[0].records
-        if not records:
-            return
-        waiting.read(memoryview(records))
-
-
 async def _read_all(calls: ClusterCalls, text: str) -> dict[TopicPartition, WaitingRecords]:
     """Read the logs of partitions that are named as `orders` or `orders:0,3`."""
     from .group_offsets import parse_partitions
@@ -78,7 +49,7 @@ async def _read_all(calls: ClusterCalls, text: str) -> dict[TopicPartition, Wait
     found = {}
     for partition, offsets in (await calls.offsets(partitions)).items():
         found[partition] = WaitingRecords(offsets.start)
-        await _read_on(calls, partition, found[partition], offsets.end)
+        await read_log(calls, partition, found[partition], offsets.end)
     return found
 
 
@@ -275,7 +246,7 @@ async def _drain(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     while True:
         await trio.sleep(DRAIN_PAUSE_S)  # a leader may hear of the change a moment later than it is answered
         for partition, offsets in (await calls.offsets(found)).items():
-            await _read_on(calls, partition, found[partition], offsets.end)
+            await read_log(calls, partition, found[partition], offsets.end)
         count = sum(waiting.left_count for waiting in found.values())
         if not count:
             break

@@ -34,6 +34,7 @@ class PartitionProgress:
         end: Where the partition ends for its readers; None when it is gone, or nobody leads it.
         lag: How many records are left; None when that cannot be told.
         member: Who reads it; None for nobody.
+        visible_lag: How many of these a consumer will be shown; None where nothing is hidden, or that is not known.
     """
 
     partition: TopicPartition
@@ -41,6 +42,7 @@ class PartitionProgress:
     end: int | None
     lag: int | None
     member: GroupMemberDescription | None
+    visible_lag: int | None = None
 
 
 def progress(

@@ -100,7 +100,9 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         "Show a group: its state, its members and what each reads, and for every partition what is committed, where "
         "the partition ends and how far behind the group is.\n\n"
         "Lag counts the records up to the high watermark; with --isolation read_committed up to the last stable "
-        "offset, because what an open transaction wrote cannot be read yet.",
+        "offset, because what an open transaction wrote cannot be read yet. Where records may be delayed, it counts "
+        "offsets that no consumer is shown, too; `visible` is without them: for that, what "
+        "lies between is read, up to 64 MiB of a partition.",
         [
             ("groups describe app", "one group"),
             ("groups describe app --isolation read_committed", "as its transactional readers see it"),
@@ -148,6 +150,7 @@ async def _describe_group(
     from odradek.kernel.types import IsolationLevel, TopicPartition
 
     from .group_offsets import progress
+    from .visible_lag import with_visible_lag
 
     group = await calls.admin.describe_group(name)
     offsets = await calls.admin.list_group_offsets(name)
@@ -160,7 +163,8 @@ async def _describe_group(
     }
     level = IsolationLevel[isolation.upper()]
     ends = await calls.offsets(available(calls, {*committed, *assigned}), level)
-    return group, progress(group, committed, {partition: found.end for partition, found in ends.items()})
+    rows = progress(group, committed, {partition: found.end for partition, found in ends.items()})
+    return group, await with_visible_lag(calls, rows)
 
 
 def available(calls: ClusterCalls, partitions: set[TopicPartition]) -> list[TopicPartition]:
@@ -208,6 +212,7 @@ def _as_json(group: GroupDescription, rows: Sequence[PartitionProgress]) -> dict
                 "committed": row.committed,
                 "end": row.end,
                 "lag": row.lag,
+                **({} if row.visible_lag is None else {"visible_lag": row.visible_lag}),
                 "member_id": row.member.member_id if row.member else None,
             }
             for row in rows
@@ -231,20 +236,22 @@ def _print_group(group: GroupDescription, rows: Sequence[PartitionProgress]) -> 
         _print_members(group, rows)
     if rows:
         print()
-        print_table(
-            ("topic", "partition", "committed", "end", "lag", "read by"),
-            [
-                (
-                    row.partition.topic,
-                    row.partition.partition,
-                    row.committed,
-                    row.end,
-                    row.lag,
-                    row.member.member_id if row.member else None,
-                )
-                for row in rows
-            ],
-        )
+        _print_partitions(rows)
+
+
+def _print_partitions(rows: Sequence[PartitionProgress]) -> None:
+    columns: dict[str, list[object]] = {
+        "topic": [row.partition.topic for row in rows],
+        "partition": [row.partition.partition for row in rows],
+        "committed": [row.committed for row in rows],
+        "end": [row.end for row in rows],
+        "lag": [row.lag for row in rows],
+        "visible": [row.visible_lag for row in rows],
+        "read by": [row.member.member_id if row.member else None for row in rows],
+    }
+    if all(row.visible_lag is None for row in rows):
+        del columns["visible"]
+    print_table(tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
 def _print_members(group: GroupDescription, rows: Sequence[PartitionProgress]) -> None:
