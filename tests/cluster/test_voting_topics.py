@@ -102,10 +102,13 @@ def check(tmp_path: Path, accidents: Callable[[Faulty, Admin, Load], Awaitable[N
         found = trio.run(scenario, brokers, load)
         status, err = brokers.terminate()
     numbers = [number for _offset, number in found]
+    told, seen = load.acknowledged, {number: offset for offset, number in found}
+    wrong = {number: (told.get(number), seen.get(number)) for number in told.keys() | seen.keys()}
+    wrong = {number: offsets for number, offsets in sorted(wrong.items()) if offsets[0] != offsets[1]}
 
     assert load.failures == []
-    assert {number: offset for offset, number in found} == load.acknowledged
-    assert numbers == sorted(set(numbers))
+    assert not wrong, f"told and found: {wrong}; numbers in order: {numbers == sorted(set(numbers))}\n{err}"
+    assert numbers == sorted(set(numbers)), err
     assert status == 0, err
     return err
 

@@ -10,8 +10,12 @@ import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.contracts.election import PeerMessage
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.replication.vote_log import VoteLog
+from odradek.plugins.election_quorum.messages import LastRecord, begin_request, vote_request
+from odradek.plugins.election_quorum.standing import Standing
+from odradek.plugins.election_quorum.voters import ReplicaKey
 
 from .small_cluster import Cluster, Node, running
 
@@ -160,6 +164,36 @@ def test_a_vote_that_cannot_be_kept_is_not_told(tmp_path: Path) -> None:
 
             assert voter.replica().offline_reason == "the disk is full"
             assert not candidate.replica().is_leader
+
+    run(body)
+
+
+def test_who_gives_a_vote_while_an_older_leader_is_being_kept_follows_that_one_no_more(tmp_path: Path) -> None:
+    """Its fetches would have that leader commit what the candidate, as long as the voter was, does not have."""
+
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            voter, candidate = followers(cluster)
+            replica, epoch = voter.replica(), leader.replica().leader_epoch
+            keep, followed = voter.voting._keep, []
+            me, other = ReplicaKey(candidate.broker_id), ReplicaKey(voter.broker_id)
+            last = LastRecord(epoch, replica.log.log_end_offset)
+            asked = vote_request(replica.partition, me, other, epoch + 2, last, pre_vote=False)
+            older = begin_request(replica.partition, other, Standing(epoch + 1, leader.broker_id))
+
+            async def keep_while_asked(walks: Any) -> None:
+                followed.append([each for fetcher in voter.fetchers._fetchers.values() for each in fetcher.followed])
+                await keep(walks)
+                if len(followed) == 1:
+                    replica.step(PeerMessage(candidate.broker_id, asked, 10**6))
+
+            voter.voting._keep = keep_while_asked  # type: ignore[method-assign]
+            replica.step(PeerMessage(leader.broker_id, older, 10**6))
+            await cluster.wait("both are kept", lambda: len(followed) >= 2)
+
+            assert replica.election.leader_epoch == epoch + 2
+            assert followed[1] == []
 
     run(body)
 
