@@ -25,7 +25,7 @@ import pluggy
 from .classes import define, frozen
 from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from .config.meta_properties import META_PROPERTIES, MetaProperties, decode_meta_properties, encode_meta_properties
-from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
+from .config.values import AtLeast, Between, ConfigType, InvalidValueError, NotEmpty, OneOf
 from .contracts.api_handler import (
     AS_TASK,
     PENDING,
@@ -101,7 +101,6 @@ from .contracts.election import (
     Role,
     VotersChanged,
 )
-from .contracts.gathering import Gathered
 from .contracts.log_values import EpochEnd, FileSlice, FoundLog, LogDirInfo, RecordsData, SegmentInfo
 from .contracts.observing import (
     BrokerFigures,
@@ -116,6 +115,7 @@ from .contracts.observing import (
     WaitingFigures,
 )
 from .contracts.pieces import ListPieces
+from .contracts.retry_policy import RetryPolicy, RetryPolicyFactory
 from .contracts.rewriting import RewritePlace, SegmentRewrite, SegmentSource, SegmentWriter
 from .contracts.services import BrokerHandle, ConfigView, Metric, Service
 from .contracts.storage import EMPTY_READ, NO_LIMIT, KnownEnd, LogConfig, LogRead, PartitionLog, StorageEngine
@@ -159,6 +159,7 @@ from .machine.processes import Processes
 from .machine.progress import ProgressLine, fills_a_file, part_text
 from .machine.threads import Lock, Threads, Workers
 from .machine.turnstile import Slices, run_at_once, take_turn
+from .purgatory.gathering import Gathered
 from .records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -332,6 +333,7 @@ __all__ = [
     "HeaderDue",
     "IdSource",
     "Importance",
+    "InvalidValueError",
     "IsrChange",
     "IsrChangeEnded",
     "KRaftControlRecord",
@@ -403,6 +405,8 @@ __all__ = [
     "RestoredPartition",
     "RestoredSidecar",
     "RestoredTopic",
+    "RetryPolicy",
+    "RetryPolicyFactory",
     "RewritePlace",
     "Role",
     "Scope",

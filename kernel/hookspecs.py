@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .contracts.delay_queue import DelayQueueFactory
     from .contracts.election import ElectionFactory
     from .contracts.restoring import TopicRestorer
+    from .contracts.retry_policy import RetryPolicyFactory
     from .contracts.services import BrokerHandle, Metric, Service
     from .contracts.storage_context import StorageFactory
     from .contracts.tiering import Tier
@@ -120,6 +121,17 @@ def odradek_delay_queues() -> Mapping[str, DelayQueueFactory]:  # type: ignore[e
     Result: joined; a name that two plugins offer stops the start.
     Errors: an exception stops the start; one of a queue takes its partition offline.
     Source: `odradek.kernel.contracts.delay_queue`; the kit is `odradek.testing.contracts.delay_queue`.
+    """
+
+
+@hookspec
+def odradek_retry_policies() -> Mapping[str, RetryPolicyFactory]:  # type: ignore[empty-body] # as above
+    """Offer retry policies by the name that the topic key `odradek.retry.policy` chooses them with.
+
+    Called: once, when the broker is built. A policy is made for each partition of a topic with `odradek.retry.topic`.
+    Result: joined; a name that two plugins offer stops the start.
+    Errors: an exception stops the start; one of a policy refuses the batch of failed records and is logged.
+    Source: `odradek.kernel.contracts.retry_policy`; the kit is `odradek.testing.contracts.retry_policy`.
     """
 
 

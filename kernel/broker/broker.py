@@ -32,6 +32,7 @@ from ..metadata.image import BrokerEndpoint
 from ..network.configure import network_settings
 from ..network.exposure import exposure
 from ..network.server import NetworkServer
+from ..partitions.dead_letters import dead_letter_metrics
 from ..partitions.delay_delivery import delay_metrics
 from ..partitions.directory_metrics import directory_metrics
 from ..partitions.start_report import StartReport
@@ -233,7 +234,7 @@ class Broker:
         plugins = self.options.plugins
         figures = parts.view.shown = Figures(parts, network, lambda: self.is_serving)
         offered = [*cleanup_metrics(parts.logs.retention, parts.logs.compactor), *parts.requests.coordinators.metrics()]
-        offered += delay_metrics(parts.logs.delivery)
+        offered += delay_metrics(parts.logs.delivery) + dead_letter_metrics(parts.logs.dead_letters)
         offered += cluster_metrics(parts.metadata.calls, parts.events.replication)
         offered += directory_metrics(parts.logs.replicas, parts.published.is_cordoned)
         figures.offered = joined_metrics([*offered, *plugins.metrics(parts.view)])

@@ -18,8 +18,9 @@ from ..controller.rules import NEEDS_CLUSTER
 from ..errors import ConfigError, OdradekError
 from ..machine.threads import Workers
 from ..machine.throttle import Throttle
+from ..partitions.dead_letters import DeadLetters
 from ..partitions.delay_delivery import DelayDelivery
-from ..partitions.delays import Delays
+from ..partitions.delays import Delays, Retries
 from ..partitions.directory_reports import DirectoryReports
 from ..partitions.flush_service import FlushService
 from ..partitions.log_moves import LogMoves
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from ..contracts.storage_context import StorageFactory
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
+    from ..partitions.replica import Replica
     from .metadata_parts import CallsOfThisBroker
     from .options import BrokerOptions
     from .plugin_view import PluginView
@@ -55,6 +57,7 @@ class LogParts:
         writes: Writes what requests stage.
         tier: Of tiered topics, None where tiered storage is off.
         delivery: Has delayed records appended when they are due.
+        dead_letters: Takes dead letters out of retry topics.
         flushes: Flushes their logs.
         upkeep: Rolls, checkpoints, snapshots, expiry of producers.
         retention: Has what cleanup policies give up deleted.
@@ -95,6 +98,7 @@ class LogParts:
         self.replicas = Replicas(self._make_engines(), on_progress=events.progressed)
         self.writes = StagedWrites(self.replicas, on_staged=events.staged, on_flush_wanted=lambda: self.flushes.wake())
         self.delivery = DelayDelivery(replicas=self.replicas, writes=self.writes, clock=clock)
+        self.dead_letters = DeadLetters(config.node_id, self.replicas, self.writes, clock, published.leader_of)
         self.lifecycle = self._make_lifecycle(events)
         self.flushes = FlushService(self.writes, threads)
         self.upkeep = Upkeep(
@@ -170,11 +174,16 @@ class LogParts:
                 options.delay_queues,
                 machine.clock.now_ms,
                 self.delivery.note_due,
-                self.delivery.watch,
+                self._watch,
                 self.delivery.note_unreadable,
             ),
+            retries=Retries(options.retry_policies, machine.clock.now_ms, machine.random),
         )
         return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)
+
+    def _watch(self, replica: Replica) -> None:
+        self.delivery.watch(replica)
+        self.dead_letters.watch(replica)
 
     def _make_engines(self) -> dict[str, StorageEngine]:
         options, config = self._options, self._options.config
@@ -239,6 +248,7 @@ class LogParts:
         yield "moves of logs", self.log_moves.run
         yield "upkeep", self.upkeep.run
         yield "delivery of delayed records", self.delivery.run
+        yield "dead letters", self.dead_letters.run
         yield "retention", self.retention.run
         yield "compaction", self.compactor.run
         yield "directory reports", self.directory_reports.run

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..contracts.assignor import Assignor
     from ..contracts.delay_queue import DelayQueueFactory
     from ..contracts.election import ElectionFactory
+    from ..contracts.retry_policy import RetryPolicyFactory
     from ..contracts.storage_context import StorageFactory
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class BrokerOptions:
         topics: Topics to have at start.
         keeps_strays: Whether logs that the metadata does not know stay where they are: for who adopts them.
         delay_queues: What the plugins offer, by name.
+        retry_policies: What the plugins offer, by name.
         runs_plugin_services: Whether services of plugins run: not while topics are restored.
     """
 
@@ -58,6 +60,7 @@ class BrokerOptions:
     keeps_strays: bool = False
     runs_plugin_services: bool = True
     delay_queues: Mapping[str, DelayQueueFactory] = attrs.field(factory=dict)
+    retry_policies: Mapping[str, RetryPolicyFactory] = attrs.field(factory=dict)
 
 
 def read_broker_options(
@@ -108,8 +111,8 @@ def read_broker_options(
     has_tiered = plugins.offers_tier and TIERED_OVER in storages
     registry = registry.with_choices("odradek.storage", [*storages, TIERED] if has_tiered else storages)
     registry = registry.with_choices("odradek.election", elections).with_cleanup_policies(plugins.cleanup_policies())
-    queues = plugins.delay_queues()
-    registry = registry.with_choices("odradek.delay.queue", queues)
+    queues, retries = plugins.delay_queues(), plugins.retry_policies()
+    registry = registry.with_choices("odradek.delay.queue", queues).with_choices("odradek.retry.policy", retries)
     of_server = [name for name, assignor in assignors.items() if assignor.is_server_side]
     registry = registry.with_choices("group.consumer.assignors", of_server)
     resolved = settings.resolve(registry, data_dir=default_data_dir(environment, Path.home()))
@@ -120,5 +123,13 @@ def read_broker_options(
             log.warning("%s: topic %s: %s", topic.configs[name].where, topic.name, line)
     file = settings.file
     return BrokerOptions(
-        resolved, plugins, storages, elections, assignors, file.plugins, file.topics, delay_queues=queues
+        resolved,
+        plugins,
+        storages,
+        elections,
+        assignors,
+        file.plugins,
+        file.topics,
+        delay_queues=queues,
+        retry_policies=retries,
     )

@@ -94,7 +94,8 @@ class BrokerParts:
         metadata, published = self.metadata, self.published
         if metadata.channels is None:
             return None
-        from ..replication.replication import Replication  # a broker alone does not pay for it
+        from ..cluster.dead_letter_reads import DeadLetterReads  # a broker alone does not pay for it
+        from ..replication.replication import Replication
 
         replication = Replication(
             self.options.config.node_id,
@@ -109,6 +110,9 @@ class BrokerParts:
             role_changed=self.events.role_changed,
         )
         metadata.channels.on_refused = replication.voting.peer_refused
+        self.logs.dead_letters.others = DeadLetterReads(
+            metadata.channels, lambda: published.config.get_int("request.timeout.ms")
+        )
         metadata.follower.config_listeners.append(lambda _config: replication.fetchers.settings_altered())
         return replication
 

@@ -10,6 +10,7 @@
 | `peer_batches` | what gathers for other brokers, asked of each in one request at a time |
 | `coordinator_admissions` | whether producers may write, asked of the broker that coordinates their transactions |
 | `marker_routes` | ends of transactions, brought to the leaders of partitions |
+| `dead_letter_reads` | dead letters, fetched from the leaders of retry topics |
 | `coordination` | these two, and the growth of internal topics, as the broker has them |
 | `lifecycle` | the states of a broker's life, pure |
 | `metadata_copy` | a copy of the metadata log, and the images that follow from it |

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ..contracts.gathering import Gathered
 from ..errors import ErrorCode, error_code
+from ..purgatory.gathering import Gathered
 from ..types import TopicPartition
 from ..wire.messages.api_27_write_txn_markers import (
     WritableTxnMarker,

@@ -1,4 +1,4 @@
-"""Pure core: what a topic's keys of delayed records mean, and what they must fulfil together."""
+"""Pure core: what a topic's keys of delayed and of failed records mean, and what they must fulfil together."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 DELAY_ENABLE: Final = "odradek.delay.enable"
 DELAY_QUEUE: Final = "odradek.delay.queue"
+RETRY_TOPIC: Final = "odradek.retry.topic"
+RETRY_GROUP: Final = "odradek.retry.group"
+RETRY_POLICY: Final = "odradek.retry.policy"
+DEAD_LETTERS_OF: Final = "odradek.retry.dead.letters.of"
+KEPT_KEYS: Final = (DELAY_ENABLE, RETRY_TOPIC, DEAD_LETTERS_OF)
+"""Each has a topic keep a ledger of what waits."""
 
 
 @frozen
@@ -34,6 +40,21 @@ class DelaySettings:
     queue: str
 
 
+@frozen
+class RetrySettings:
+    """Whose failed records come to a topic.
+
+    Attributes:
+        topic: What the group reads.
+        group: Its id.
+        policy: A name in `odradek_retry_policies`.
+    """
+
+    topic: str
+    group: str
+    policy: str
+
+
 def check_delay(topic: TopicConfig, registry: Registry, now: Mapping[str, str]) -> None:
     """Check a topic's keys of delayed records: nothing may take from its log what still waits.
 
@@ -45,20 +66,36 @@ def check_delay(topic: TopicConfig, registry: Registry, now: Mapping[str, str]) 
     Raises:
         KafkaError: INVALID_CONFIG.
     """
+    for key in KEPT_KEYS:
+        if now.get(key) and not topic.overrides.get(key):
+            hint = "; set it to false to take no more" if key == DELAY_ENABLE else ""
+            raise invalid(f"{key} cannot be taken back, for records may wait{hint}")
     if topic.delay_settings() is None:
-        if DELAY_ENABLE in now:
-            raise invalid(f"{DELAY_ENABLE} cannot be taken back, for records may wait: set it to false to take no more")
         return
-    try:
-        registry.keys[Scope.TOPIC][DELAY_QUEUE].parse(topic.odradek_delay_queue)
-    except InvalidValueError as error:
-        raise invalid(str(error)) from error
+    _check_retry(topic)
+    for key, name in ((DELAY_QUEUE, topic.odradek_delay_queue), (RETRY_POLICY, topic.odradek_retry_policy)):
+        try:
+            registry.keys[Scope.TOPIC][key].parse(name)
+        except InvalidValueError as error:
+            raise invalid(str(error)) from error
+    key = next(key for key in KEPT_KEYS if topic.overrides.get(key))
     if topic.remote_storage_enable:
-        raise invalid(f"{DELAY_ENABLE} does not go with remote.storage.enable=true yet: what waits has to be local")
+        raise invalid(f"{key} does not go with remote.storage.enable=true yet: what waits has to be local")
     for name in topic.cleanup_policy:
         offered = registry.cleanup_policies.get(name)
         if name != "delete" and (offered is None or offered.compacts or offered.expires):
             raise invalid(
-                f"{DELAY_ENABLE} does not go with cleanup.policy={name} yet: segments that hold what waits cannot be "
-                "rewritten"
+                f"{key} does not go with cleanup.policy={name} yet: segments that hold what waits cannot be rewritten"
             )
+
+
+def _check_retry(topic: TopicConfig) -> None:
+    """Check the keys of failed records together.
+
+    Raises:
+        KafkaError: INVALID_CONFIG.
+    """
+    if bool(topic.odradek_retry_topic) != bool(topic.odradek_retry_group):
+        raise invalid(f"{RETRY_TOPIC} and {RETRY_GROUP} go together: whose failed records come here")
+    if topic.odradek_retry_topic and topic.odradek_retry_dead_letters_of:
+        raise invalid(f"{RETRY_TOPIC} and {DEAD_LETTERS_OF} are keys of two topics: dead letters are not given back")

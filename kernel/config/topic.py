@@ -17,7 +17,7 @@ from ..contracts.storage import LogConfig
 from ..contracts.tiering import TierSettings
 from ..types import INTERNAL_TOPICS
 from .definitions.odradek import TIERED, TIERED_OVER
-from .delay_checks import DELAY_ENABLE, DelaySettings, check_delay
+from .delay_checks import KEPT_KEYS, DelaySettings, RetrySettings, check_delay
 from .keys import Scope
 from .tier_checks import FOLLOWS_TOTAL, check_tiers, invalid
 from .values import InvalidValueError, parse
@@ -75,6 +75,10 @@ class TopicConfig:
     odradek_delay_enable: bool
     odradek_delay_max_ms: int
     odradek_delay_queue: str
+    odradek_retry_topic: str
+    odradek_retry_group: str
+    odradek_retry_policy: str
+    odradek_retry_dead_letters_of: str
     extra: Mapping[str, Value] = attrs.field(factory=dict)
     overrides: Mapping[str, str] = attrs.field(factory=dict)
     is_compacted: bool = False
@@ -127,11 +131,17 @@ class TopicConfig:
 
     def delay_settings(self) -> DelaySettings | None:
         """Return how records wait; None where none ever did."""
-        if DELAY_ENABLE not in self.overrides:
+        if not any(self.overrides.get(key) for key in KEPT_KEYS):
             return None
         return DelaySettings(
             takes_new=self.odradek_delay_enable, delay_ms_max=self.odradek_delay_max_ms, queue=self.odradek_delay_queue
         )
+
+    def retry_settings(self) -> RetrySettings | None:
+        """Return whose failed records come here; None where nobody's do."""
+        if not self.odradek_retry_topic:
+            return None
+        return RetrySettings(self.odradek_retry_topic, self.odradek_retry_group, self.odradek_retry_policy)
 
     def tier_settings(self) -> TierSettings | None:
         """Return what a tier needs to know; None where the topic wants none."""

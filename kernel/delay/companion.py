@@ -20,7 +20,8 @@ and says that nothing which is in the order up to there waits any more. With no 
 
 Of what was *produced*, `origin` is the offset within the batch behind and the leader epoch is -1: that of the companion
 itself, so that both are written before offsets are assigned. Of what was *carried* or delivered both are the first. A
-canceller has a due time of -1, and no record in the payload.
+canceller has a due time of -1, and no record in the payload. A dead letter has -2: its record waits for nothing here,
+and is taken to another topic (`kernel/retry`).
 
 A companion and the batch behind it are one append, but two batches: power may be lost between the two, or a follower be
 elected that has only the first. So a companion counts only with the very batch behind it that has its CRC (which covers
@@ -63,6 +64,7 @@ _CARRIED: Final = 4
 _DELIVERY: Final = 8
 _CODEC_SHIFT: Final = 4
 CANCELLER_DUE: Final = -1
+DEAD_DUE: Final = -2
 COMPANION_OFFSETS: Final = 1
 """A companion takes one offset: the batch behind begins at the next."""
 
@@ -71,7 +73,7 @@ class WaitingEntry(NamedTuple):
     """One record that waits, or the withdrawal of one.
 
     Attributes:
-        due_ms: Epoch milliseconds; `CANCELLER_DUE` for a withdrawal.
+        due_ms: Epoch milliseconds; `CANCELLER_DUE` for a withdrawal, `DEAD_DUE` for a dead letter.
         origin: The offset that the record was produced at; in a companion that is not placed yet, within its batch.
         leader_epoch: Of the leader that took it; -1 as long as that is not known.
         id_digest: Of its name, or of the name that is withdrawn; None without one.
@@ -86,6 +88,11 @@ class WaitingEntry(NamedTuple):
     def is_canceller(self) -> bool:
         """Whether it withdraws another one."""
         return self.due_ms == CANCELLER_DUE
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it is a dead letter, which is never due here."""
+        return self.due_ms == DEAD_DUE
 
 
 @frozen

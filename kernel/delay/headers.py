@@ -36,7 +36,8 @@ DELAYED_FROM: Final = "odradek.delayed.from"
 DELAYED_TIMESTAMP: Final = "odradek.delayed.timestamp"
 
 _ASKED: Final = frozenset({DELIVER_AFTER, DELIVER_AT, DELAY_ID, DELAY_CANCEL})
-_OURS: Final = _ASKED | {DELAYED_FROM, DELAYED_TIMESTAMP}
+DELAY_HEADERS: Final = _ASKED | {DELAYED_FROM, DELAYED_TIMESTAMP}
+"""What no record has that is delivered, but for the two that say where it comes from."""
 _DIGITS_MAX: Final = 19
 _NUMBER: Final = re.compile(rb"-?[0-9]+")
 _SHOWN_BYTES_MAX: Final = 40
@@ -109,7 +110,7 @@ def delivered_headers(record: Record, leader_epoch: int) -> list[tuple[str, byte
         record: As it was produced, its offset that of the origin.
         leader_epoch: Of the batch that it was produced in.
     """
-    kept = [header for header in record.headers if header[0] not in _OURS]
+    kept = [header for header in record.headers if header[0] not in DELAY_HEADERS]
     origin = b"%d:%d" % (leader_epoch, record.offset)
     return [*kept, (DELAYED_FROM, origin), (DELAYED_TIMESTAMP, b"%d" % record.timestamp)]
 

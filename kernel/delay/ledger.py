@@ -40,10 +40,11 @@ _HELD_SHIFT: Final = 12
 _DELIVERIES_MAX: Final = 1000
 """So many deliveries are told apart that may not be committed yet."""
 _MAGIC: Final = b"odrl"
-_VERSION: Final = 0
-_HEAD: Final = struct.Struct(">4sbqii")
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct(">4sbqiiq")
 _HELD: Final = struct.Struct(">qq")
 _OPEN: Final = struct.Struct(">qqqqi16s")
+_LAST: Final = struct.Struct(">qqi16s")
 _CRC: Final = struct.Struct(">I")
 _NO_DIGEST: Final = bytes(ID_DIGEST_BYTES)
 
@@ -60,6 +61,8 @@ class DelayLedger:
 
     Attributes:
         queue: In what order.
+        last_delivery: What the last delivery says: its only entry, placed; None before the first.
+        last_delivery_offset: Where that stands.
         on_due: Called with the earliest due time of what has begun to wait.
         on_unreadable: Called with the offset of a companion that cannot be read, and why: nothing of it waits.
     """
@@ -83,6 +86,8 @@ class DelayLedger:
     def clear(self) -> None:
         """Begin anew: the log is read again from its begin, or from what `restore` is given."""
         self.queue: DelayQueue = self._factory.new()
+        self.last_delivery: WaitingEntry | None = None
+        self.last_delivery_offset = -1
         self._begun: tuple[int, Companion] | None = None
         self._open: dict[int, list[OpenEntry]] = {}
         self._held: dict[int, int] = {}
@@ -157,6 +162,7 @@ class DelayLedger:
         """Take a companion that counts; what belongs to it ends at an offset."""
         if companion.is_delivery:
             (last,) = companion.entries
+            self.last_delivery, self.last_delivery_offset = last, offset
             self._delivered(last, end)
         elif companion.producer_id == NO_PRODUCER_ID:
             self._admit([OpenEntry(offset, entry) for entry in companion.entries])
@@ -164,7 +170,7 @@ class DelayLedger:
             entries = self._open.setdefault(companion.producer_id, [])
             for entry in companion.entries:
                 entries.append(OpenEntry(offset, entry))
-                if not entry.is_canceller:
+                if not entry.is_canceller and not entry.is_dead:
                     self.queue.note_due(entry.due_ms)
 
     def _end(self, producer_id: int, *, is_commit: bool) -> None:
@@ -175,6 +181,8 @@ class DelayLedger:
     def _admit(self, entries: Sequence[OpenEntry]) -> None:
         earliest_ms: int | None = None
         for offset, entry in entries:
+            if entry.is_dead:
+                continue
             if entry.is_canceller:
                 assert entry.id_digest is not None, "a canceller has a name"
                 self.queue.cancelled(entry.id_digest, entry.origin)
@@ -202,12 +210,15 @@ class DelayLedger:
         """Write all of it, in pieces; nothing may be changed meanwhile."""
         assert not self.is_amidst, "a companion is kept with its batch"
         opened = [(producer_id, each) for producer_id, entries in self._open.items() for each in entries]
-        head = _HEAD.pack(_MAGIC, _VERSION, self._committed_ms, len(self._held), len(opened))
+        head = _HEAD.pack(_MAGIC, _VERSION, self._committed_ms, len(self._held), len(opened), self.last_delivery_offset)
         head += b"".join(_HELD.pack(*held) for held in self._held.items())
         head += b"".join(
             _OPEN.pack(producer_id, each.companion, *each.entry[:3], each.entry.id_digest or _NO_DIGEST)
             for producer_id, each in opened
         )
+        last = self.last_delivery
+        if last is not None:
+            head += _LAST.pack(*last[:3], last.id_digest or _NO_DIGEST)
         yield head + _CRC.pack(zlib.crc32(head))
         yield from self.queue.encode()
 
@@ -218,9 +229,10 @@ class DelayLedger:
             ValueError: It is damaged, or of another version; nothing was changed.
         """
         try:
-            magic, version, through_ms, held_count, open_count = _HEAD.unpack_from(data)
+            magic, version, through_ms, held_count, open_count, last_offset = _HEAD.unpack_from(data)
             opened_start = _HEAD.size + held_count * _HELD.size
-            end = opened_start + open_count * _OPEN.size
+            opened_end = opened_start + open_count * _OPEN.size
+            end = opened_end + (_LAST.size if last_offset >= 0 else 0)
             (crc,) = _CRC.unpack_from(data, end)
         except struct.error as error:
             raise ValueError(f"the checkpoint of a delay ledger breaks off: {error}") from error
@@ -231,6 +243,10 @@ class DelayLedger:
         self.queue = queue
         self._through_ms = self._committed_ms = through_ms
         self._held = dict(_HELD.iter_unpack(data[_HEAD.size : opened_start]))
-        for producer_id, offset, due_ms, origin, epoch, digest in _OPEN.iter_unpack(data[opened_start:end]):
+        self.last_delivery_offset = last_offset
+        if last_offset >= 0:
+            due_ms, origin, epoch, digest = _LAST.unpack_from(data, opened_end)
+            self.last_delivery = WaitingEntry(due_ms, origin, epoch, None if digest == _NO_DIGEST else digest)
+        for producer_id, offset, due_ms, origin, epoch, digest in _OPEN.iter_unpack(data[opened_start:opened_end]):
             entry = WaitingEntry(due_ms, origin, epoch, None if digest == _NO_DIGEST else digest)
             self._open.setdefault(producer_id, []).append(OpenEntry(offset, entry))

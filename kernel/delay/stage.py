@@ -15,6 +15,8 @@ from .splitting import split_batch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .splitting import Split
+
 _BARE_MARKER: Final = EndTransactionMarker(ControlRecordType.COMMIT, 0)
 
 
@@ -50,9 +52,12 @@ class DelayStage:
             split = split_batch(batch, read_header(batch), self._now_ms(), self._delay_ms_max)
         except CorruptRecordsError as error:
             raise InvalidBatchError(ErrorCode.INVALID_RECORD, str(error)) from error
-        if split is None:
-            return batch
-        behind = None
-        if not split.header.records_count:  # kafkajs does not move past an end that is an empty data batch
-            behind = build_control_batch([_BARE_MARKER], timestamp=max(split.header.max_timestamp, 0))
-        return Diverted(split.sealed(), split.rest, behind)
+        return batch if split is None else diverted(split)
+
+
+def diverted(split: Split) -> Diverted:
+    """Return what a stage gives back of a batch that was split; nothing of it changes any more."""
+    behind = None
+    if not split.header.records_count:  # kafkajs does not move past an end that is an empty data batch
+        behind = build_control_batch([_BARE_MARKER], timestamp=max(split.header.max_timestamp, 0))
+    return Diverted(split.sealed(), split.rest, behind)

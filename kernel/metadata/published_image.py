@@ -9,7 +9,10 @@ from .features import has_cordons
 from .image import MetadataImage
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from ..config.broker import BrokerConfig
+    from ..types import TopicPartition
     from .image import BrokerImage
 
 LOST_MS_MAX: Final = 2_000
@@ -74,3 +77,10 @@ class PublishedImage:
         """Return how many partitions a topic has, None where there is none of that name."""
         found = self.image.topics_by_name.get(topic)
         return len(found.partitions) if found is not None else None
+
+    def leader_of(self, partition: TopicPartition) -> tuple[int, UUID] | None:
+        """Return who leads a partition, -1 for nobody, and its topic's id; None of one that there is not."""
+        topic = self.image.topics_by_name.get(partition.topic)
+        if topic is None or not 0 <= partition.partition < len(topic.partitions):
+            return None
+        return topic.partitions[partition.partition].leader, topic.topic_id

@@ -18,6 +18,7 @@
 | `replica_lifecycle`, `replica_opener`, `failed_logs` | opens, configures, tries again, closes |
 | `topic_opener`, `topic_plan` | large topics are opened in pieces; what a configuration means for replicas |
 | `delays`, `delay_recovery`, `delay_delivery`, `delay_batches` | Shell: what waits: ledgers made, kept; deliveries |
+| `dead_letters`, `dead_letter_taking`, `dead_letter_batches` | dead letters of retry topics, fetched and appended |
 | `full_disks`, `tiers`, `tier_offsets` | replicas whose disk is full; whose log has a remote part |
 | `staged_writes`, `flush_service` | Shell: from a staged batch to the disk |
 | `marker_writer`, `known_producers` | ends of transactions; which producers a log from elsewhere knows |

@@ -1,4 +1,4 @@
-"""Shell: what replicas of topics with delayed records have beside the others: a ledger, and a stage of their own.
+"""Shell: what replicas of topics with delayed or failed records have beside the others: a ledger, a stage of their own.
 
 | module | what |
 | --- | --- |
@@ -6,6 +6,7 @@
 | `delay_recovery` | fills it from the log, and keeps it beside that |
 | `leading`, `following` | tell it of what is appended |
 | `delay_delivery`, `delay_batches` | has what is due appended; makes the batches |
+| `dead_letters`, `dead_letter_taking`, `dead_letter_batches` | have dead letters of retry topics appended to theirs |
 """
 
 from __future__ import annotations
@@ -14,25 +15,68 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..classes import define
-from ..plugin_system.manager import choose_offer
+from ..contracts.retry_policy import RetryPolicy
+from ..plugin_system.manager import choose_offer, failed
+from ..plugin_system.offers import check_made, plugin_of_object
 from .delay_recovery import read_delays_in_steps, recover_delays_in_steps, replay_delays_in_steps
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable, Generator, Mapping
 
-    from ..config.delay_checks import DelaySettings
+    from ..config.delay_checks import DelaySettings, RetrySettings
     from ..contracts.delay_queue import DelayQueueFactory
+    from ..contracts.retry_policy import RetryPolicyFactory
     from ..contracts.storage import PartitionLog
     from ..delay.ledger import DelayLedger
     from ..delay.stage import DelayStage
+    from ..retry.stage import RetryStage
     from ..types import TopicIdPartition
     from .replica import Replica
 
 QUEUE_KEY: Final = "odradek.delay.queue"
+POLICY_KEY: Final = "odradek.retry.policy"
 
 
 def _nothing(*_told: object) -> None:
     """Do nothing: nobody delivers."""
+
+
+@define(eq=False)
+class Retries:
+    """Makes the stages of retry topics. Owned by the replicas' opener.
+
+    Attributes:
+        policies: What plugins offer, by name.
+        now_ms: The wall clock.
+        chance: What policies are given of it.
+    """
+
+    policies: Mapping[str, RetryPolicyFactory]
+    now_ms: Callable[[], int]
+    chance: random.Random
+
+    def stage(self, settings: RetrySettings, values: Mapping[str, object]) -> RetryStage:
+        """Return what has the records of a partition wait until they are given back.
+
+        Args:
+            settings: Whose failed records they are.
+            values: Plugins' topic keys, by name.
+
+        Raises:
+            PluginError: No active plugin has the policy, or it cannot be made.
+        """
+        from ..retry.rewriting import Owner  # a broker without retry topics does not pay for it
+        from ..retry.stage import RetryStage
+
+        factory = choose_offer(self.policies, settings.policy, "retry policy", POLICY_KEY)
+        try:
+            policy = factory(values)
+        except Exception as error:
+            what = f"retry policy {settings.policy!r} cannot be made"
+            raise failed(plugin_of_object(factory), what, error) from error
+        check_made(policy, RetryPolicy, f"what retry policy {settings.policy!r} makes", factory)
+        return RetryStage(Owner(settings.topic, settings.group), policy, now_ms=self.now_ms, chance=self.chance)
 
 
 @define(eq=False)

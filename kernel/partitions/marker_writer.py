@@ -16,9 +16,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol
 
-from ..contracts.gathering import Gathered
 from ..errors import ErrorCode, KafkaError
 from ..purgatory.delayed_operation import DelayedOperation, Outcome
+from ..purgatory.gathering import Gathered
 from ..records.batch import read_header
 from ..records.control import ControlRecordType, EndTransactionMarker, build_control_batch
 from .leading import ACKS_ALL, AppendOrigin, append_as_leader

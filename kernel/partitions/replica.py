@@ -67,12 +67,14 @@ class TopicSettings:
         min_insync_replicas: For acks=all.
         throttled_leaders: Of which partitions leaders give followers no more than a rate; `partition:broker`, or `*`.
         throttled_followers: Which replicas take no more than a rate.
+        dead_letters_of: The retry topic whose dead letters are taken here; empty for none.
     """
 
     rules: ValidationRules
     min_insync_replicas: int
     throttled_leaders: frozenset[str] = frozenset()
     throttled_followers: frozenset[str] = frozenset()
+    dead_letters_of: str = ""
 
 
 @frozen

@@ -6,6 +6,7 @@ Nothing is kept of what was opened; who asks decides what becomes of a replica, 
 from __future__ import annotations
 
 import logging
+import random
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -22,14 +23,13 @@ from ..machine.turnstile import run_at_once, run_in_slices
 from ..plugin_system.manager import choose_offer, failed
 from ..plugin_system.offers import check_made, plugin_of_object
 from ..types import ZERO_ID
-from .delays import Delays
+from .delays import Delays, Retries
 from .producer_table import ProducerStateTable
 from .recovery import recover_in_steps
 from .replica import Replica
 from .voting import Votes
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
     from uuid import UUID
 
@@ -97,6 +97,7 @@ class ReplicaOpener:
         stages: Append stage factories by name.
         tiers: Wraps the logs of topics that want it.
         delays: Makes what topics with delayed records have.
+        retries: Makes what topics with failed records have.
         clock: Both clocks.
         random: For elections.
         producer_id_expiration_ms: `producer.id.expiration.ms`, of replicas opened from now on.
@@ -125,6 +126,7 @@ class ReplicaOpener:
     ask_isr: Callable[[Replica, IsrChange], None] | None = None
     voting: Voting | None = None
     delays: Delays = attrs.field(factory=lambda: Delays({}, lambda: 0))
+    retries: Retries = attrs.field(factory=lambda: Retries({}, lambda: 0, random.Random(0)))
     is_starting: bool = attrs.field(default=True, init=False)
     started: dict[str, StartedStorage] = attrs.field(factory=dict, init=False)
     kept_high_watermarks: dict[TopicIdPartition, int] = attrs.field(factory=dict, init=False)
@@ -249,7 +251,16 @@ class ReplicaOpener:
     def make_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[AppendStage, ...]:
         """Return the append stages of a partition, in the plan's order, without those that do not want it."""
         made = (self._make_stage(name, partition, plan) for name in plan.stages)
-        return (*[stage for stage in made if stage is not None], *self.delays.stage(plan.delay))
+        return (*[stage for stage in made if stage is not None], *self._waiting_stages(partition, plan))
+
+    def _waiting_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[AppendStage, ...]:
+        """Return the stage that has records wait, which is the last one: nothing may change what it has split."""
+        if plan.retry is None:
+            return self.delays.stage(plan.delay)
+        try:
+            return (self.retries.stage(plan.retry, plan.values),)
+        except PluginError as error:
+            return (self._refusing("retry", partition, error),)
 
     def _make_stage(self, name: str, partition: TopicIdPartition, plan: TopicPlan) -> AppendStage | None:
         """Make a stage; where its plugin fails, one that refuses: what is there can be read, and producers are told."""

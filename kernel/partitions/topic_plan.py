@@ -15,7 +15,7 @@ from ..records.validation import ValidationMode, ValidationRules, walks_records
 from .replica import TopicSettings
 
 if TYPE_CHECKING:
-    from ..config.delay_checks import DelaySettings
+    from ..config.delay_checks import DelaySettings, RetrySettings
     from ..config.topic import TopicConfig
     from ..contracts.storage import LogConfig
     from ..contracts.tiering import TierSettings
@@ -38,6 +38,7 @@ class TopicPlan:
         cleanup: For cleanup policies.
         tier: For the tier; None where the topic wants none.
         delay: How records wait; None where none ever did.
+        retry: Whose failed records come here; None where nobody's do.
     """
 
     storage: str
@@ -49,6 +50,7 @@ class TopicPlan:
     cleanup: CleanupSettings = attrs.field(factory=CleanupSettings)
     tier: TierSettings | None = None
     delay: DelaySettings | None = None
+    retry: RetrySettings | None = None
 
 
 def plan_topic(
@@ -98,11 +100,13 @@ def plan_topic(
             min_insync_replicas=config.min_insync_replicas,
             throttled_leaders=frozenset(config.leader_replication_throttled_replicas),
             throttled_followers=frozenset(config.follower_replication_throttled_replicas),
+            dead_letters_of=config.odradek_retry_dead_letters_of,
         ),
         values=config.extra,
         cleanup=config.cleanup_settings(),
         tier=None if is_internal else config.tier_settings(),
         delay=None if is_internal else config.delay_settings(),
+        retry=None if is_internal else config.retry_settings(),
     )
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..contracts.delay_queue import DelayQueueFactory
     from ..contracts.election import ElectionFactory
     from ..contracts.restoring import TopicRestorer
+    from ..contracts.retry_policy import RetryPolicyFactory
     from ..contracts.services import BrokerHandle, Metric, Service
     from ..contracts.storage_context import StorageFactory
     from ..contracts.tiering import Tier
@@ -254,6 +255,10 @@ class PluginManager:
     def delay_queues(self) -> dict[str, DelayQueueFactory]:
         """Return factories of delay queues by name."""
         return self._joined("odradek_delay_queues")
+
+    def retry_policies(self) -> dict[str, RetryPolicyFactory]:
+        """Return factories of retry policies by name."""
+        return self._joined("odradek_retry_policies")
 
     def cleanup_policies(self) -> dict[str, CleanupPolicy]:
         """Return cleanup policies by name."""

@@ -22,6 +22,7 @@ from ..contracts.coordinator import Coordinator
 from ..contracts.culprits import plugin_of
 from ..contracts.delay_queue import DelayQueueFactory
 from ..contracts.election import ElectionFactory
+from ..contracts.retry_policy import RetryPolicyFactory
 from ..contracts.services import Metric, MetricRead, Service, ServiceCall, ServicePrepare, ServiceRun
 from ..contracts.signatures import missing_members, module_of, problem_with, problem_with_call
 from ..contracts.storage_context import StorageFactory
@@ -68,6 +69,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "odradek_elections": Kind("election", (ElectionFactory,)),
     "odradek_append_stages": Kind("append stage", (AppendStageFactory,)),
     "odradek_delay_queues": Kind("delay queue", (DelayQueueFactory,)),
+    "odradek_retry_policies": Kind("retry policy", (RetryPolicyFactory,)),
     "odradek_cleanup_policies": Kind("cleanup policy", (CleanupPolicy,)),
     "odradek_assignors": Kind("assignor", (Assignor,)),
     "odradek_coordinators": Kind("coordinator", (Coordinator,)),

@@ -49,7 +49,10 @@ class Sent(NamedTuple):
 class DelayedPartition:
     """Led by broker 1, or followed by it."""
 
-    def __init__(self, directory: Path, *, leader: int = 1, log_config: LogConfig = PLAIN) -> None:
+    def __init__(
+        self, directory: Path, *, leader: int = 1, log_config: LogConfig = PLAIN, dead_letters_of: str = ""
+    ) -> None:
+        self.dead_letters_of = dead_letters_of
         self.leader = leader
         self.epoch = 0
         self.files = KillableFiles(is_flushed=False)
@@ -77,7 +80,14 @@ class DelayedPartition:
 
     def take_state(self) -> None:
         """Hear who leads, and in which epoch."""
-        self.hosted.open("t", leader=self.leader, epoch=self.epoch, log_config=self.log_config, delay=WAITS)
+        self.hosted.open(
+            "t",
+            leader=self.leader,
+            epoch=self.epoch,
+            log_config=self.log_config,
+            delay=WAITS,
+            dead_letters_of=self.dead_letters_of,
+        )
         self.delivery.look_around()
 
     def restart(self) -> None:

@@ -104,6 +104,7 @@ class Hosted:
         log_config: LogConfig = PLAIN,
         tier: TierSettings | None = None,
         delay: DelaySettings | None = None,
+        dead_letters_of: str = "",
     ) -> None:
         state = PartitionState(
             leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=tuple({1, leader}), isr=tuple({1, leader})
@@ -111,20 +112,23 @@ class Hosted:
         self.lifecycle.open_topic(
             topic,
             uuid.uuid5(uuid.NAMESPACE_DNS, topic),
-            self.plan(log_config, tier, delay),
+            self.plan(log_config, tier, delay, dead_letters_of),
             dict.fromkeys(range(partitions), state),
         )
 
     @staticmethod
     def plan(
-        log_config: LogConfig = PLAIN, tier: TierSettings | None = None, delay: DelaySettings | None = None
+        log_config: LogConfig = PLAIN,
+        tier: TierSettings | None = None,
+        delay: DelaySettings | None = None,
+        dead_letters_of: str = "",
     ) -> TopicPlan:
         return TopicPlan(
             storage="segment",
             election="isr",
             stages=(),
             log_config=log_config,
-            settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=1),
+            settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=1, dead_letters_of=dead_letters_of),
             values={},
             tier=tier,
             delay=delay,

@@ -335,6 +335,12 @@ def test_hook_odradek_delay_queues_joins_by_name() -> None:
     assert manager_with(one=one).delay_queues() == {"mine": A}
 
 
+def test_hook_odradek_retry_policies_joins_by_name() -> None:
+    one = plugin("one", odradek_retry_policies=named("odradek_retry_policies", lambda: {"mine": A}))
+
+    assert manager_with(one=one).retry_policies() == {"mine": A}
+
+
 def test_hook_odradek_append_stages_joins_by_name() -> None:
     one = plugin("one", odradek_append_stages=named("odradek_append_stages", lambda: {"stamp": A}))
 

@@ -318,7 +318,7 @@ class Cluster:
     def __init__(self, directory: Path, min_isr: int, log_config: LogConfig, election: str) -> None:
         self.settings = SETTINGS
         self.leader_rate = self.follower_rate = NO_RATE
-        self.throttled: dict[str, frozenset[str]] = {}
+        self.throttled: dict[str, Any] = {}
         self.driven = DrivenController(brokers=3)
         self.cuts: set[frozenset[int]] = set()
         self.deaf: set[int] = set()

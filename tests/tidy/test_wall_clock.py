@@ -33,6 +33,7 @@ READERS = {
     "kernel/dispatch/handlers/api_55_describe_quorum.py": TELLS,
     "kernel/dispatch/produce_judging.py": STAMPS,
     "kernel/machine/clock.py": "it is the clock",
+    "kernel/partitions/dead_letter_taking.py": STAMPS,
     "kernel/partitions/delay_delivery.py": COMPARES,
     "kernel/partitions/marker_writer.py": STAMPS,
     "kernel/partitions/replica_opener.py": COMPARES,

@@ -36,6 +36,10 @@ _TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.delay.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.delay.max.ms", LONG, 315_576_000_000, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.delay.queue", STRING, "wheel", NotEmpty(), LOW, READ_ONLY, Part.TOPICS),
+    ("odradek.retry.topic", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.group", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.policy", STRING, "levels", NotEmpty(), LOW, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.dead.letters.of", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
 )
 # fmt: on
 
@@ -97,6 +101,20 @@ odradek.delay.max.ms
 odradek.delay.queue
     The plugin that knows which delayed record is due next; `odradek plugins list` shows the names. Another one counts
     from the next start on.
+
+odradek.retry.topic
+    Makes this topic the one to which the group of `odradek.retry.group` produces what it failed, reading the topic that
+    is named here: they are given back later, on this topic. It cannot be taken back.
+
+odradek.retry.group
+    The group whose failed records come to this topic.
+
+odradek.retry.policy
+    The plugin that says when a failed record is given back, and how often; `odradek plugins list` shows the names.
+
+odradek.retry.dead.letters.of
+    Makes this topic the one to which the dead letters of the retry topic that is named here are taken, partition by
+    partition: it is to have as many. It cannot be taken back.
 """
 
 
@@ -105,7 +123,7 @@ def _same_name(name: str) -> tuple[str, ...]:
 
 
 def _of_broker(name: str) -> tuple[str, ...]:
-    return () if name.startswith("odradek.delay.") else (name,)
+    return () if name.startswith(("odradek.delay.", "odradek.retry.")) else (name,)
 
 
 BROKER_KEYS: Final[tuple[ConfigKey, ...]] = build(_BROKER_ROWS, _BROKER_DOCS, scope=Scope.BROKER, synonyms=_same_name)

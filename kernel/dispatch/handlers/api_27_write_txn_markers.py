@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...contracts.api_handler import PENDING
-from ...contracts.gathering import Gathered
 from ...contracts.pieces import ListPieces
 from ...contracts.transactions import TransactionMarker
+from ...purgatory.gathering import Gathered
 from ...types import TopicPartition
 from ...wire.messages.api_27_write_txn_markers import (
     WritableTxnMarkerPartitionResult,

@@ -119,6 +119,7 @@ def _offers(manager: PluginManager) -> dict[str, list[str]]:
         "election": list(manager.elections()),
         "append stage": list(manager.append_stages()),
         "delay queue": list(manager.delay_queues()),
+        "retry policy": list(manager.retry_policies()),
         "cleanup policy": list(manager.cleanup_policies()),
         "assignor": list(manager.assignors()),
         "command": list(commands.choices),
@@ -156,5 +157,5 @@ def _run_kits(loaded: LoadedPlugin) -> int:
 
 
 def _has_kit(loaded: LoadedPlugin) -> bool:
-    kits = ("storages", "cleanup_policies", "assignors", "append_stages", "delay_queues")
+    kits = ("storages", "cleanup_policies", "assignors", "append_stages", "delay_queues", "retry_policies")
     return any(hook.removeprefix("odradek_") in kits for hook in loaded.hooks)

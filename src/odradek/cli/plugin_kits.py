@@ -18,6 +18,7 @@ from odradek.testing.contracts.append_stage import PARTITION, AppendStageContrac
 from odradek.testing.contracts.assignor import AssignorContract
 from odradek.testing.contracts.cleanup import CleanupPolicyContract
 from odradek.testing.contracts.delay_queue import DelayQueueContract
+from odradek.testing.contracts.retry_policy import RetryPolicyContract
 from odradek.testing.contracts.storage import StorageContract
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from odradek.kernel.contracts.assignor import Assignor
     from odradek.kernel.contracts.cleanup import CleanupPolicy
     from odradek.kernel.contracts.delay_queue import DelayQueueFactory
+    from odradek.kernel.contracts.retry_policy import RetryPolicyFactory
     from odradek.kernel.contracts.storage import StorageEngine
     from odradek.kernel.contracts.storage_context import StorageContext, StorageFactory
     from odradek.kernel.plugin_system.manager import FoundPlugin
@@ -52,6 +54,8 @@ def kits_of(found: FoundPlugin) -> dict[str, type]:
             kits[f"TestAppendStage {name}"] = _stage_kit(stage, in_use, {key.name: key.default for key in keys})
     for name, queue in manager.delay_queues().items():
         kits[f"TestDelayQueue {name}"] = _queue_kit(queue)
+    for name, retry_policy in manager.retry_policies().items():
+        kits[f"TestRetryPolicy {name}"] = _retry_kit(retry_policy, {key.name: key.default for key in keys})
     for name, storage in manager.storages().items():
         kits[f"TestStorage {name}"] = _storage_kit(storage)
     return kits
@@ -108,6 +112,17 @@ def _queue_kit(factory: DelayQueueFactory) -> type:
     class Kit(DelayQueueContract):
         def make_factory(self) -> DelayQueueFactory:
             return factory
+
+    return Kit
+
+
+def _retry_kit(factory: RetryPolicyFactory, values: Mapping[str, object]) -> type:
+    class Kit(RetryPolicyContract):
+        def make_factory(self) -> RetryPolicyFactory:
+            return factory
+
+        def settings(self) -> Mapping[str, object]:
+            return values
 
     return Kit
 

@@ -1,0 +1,114 @@
+"""Shell: has dead letters taken out of retry topics, into every dead-letter partition that is led here.
+
+    retry-p, wherever it is led ── read, below its last stable offset ──> note and dead letters ── one append ──> dlq-p
+
+The leader of the dead-letter partition fetches, so the position is kept by the very append that it speaks of: whoever
+leads next has both or neither, and what a deposed leader appended is cut off together. Nothing is told to the retry
+topic's leader, and nothing there waits for it.
+
+This is the service; `dead_letter_taking`, which a broker without dead letters does not import, reads and appends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from ..contracts.services import Metric
+from ..types import TopicPartition
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable
+
+    from ..machine.clock import Clock
+    from .dead_letter_taking import DeadLetterTaking, OtherLeaders
+    from .replica import Replica
+    from .replicas import Replicas
+    from .staged_writes import StagedWrites
+
+LOOK_AROUND_S: Final = 0.25
+"""So often retry topics are looked at."""
+
+
+class DeadLetters:
+    """The service. Owned by the broker's nursery; works between turns of the reactor, on the same thread.
+
+    Attributes:
+        others: The way to other brokers; None of a broker alone.
+        taken_count: How many dead letters were taken since the start.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        replicas: Replicas,
+        writes: StagedWrites,
+        clock: Clock,
+        leader_of: Callable[[TopicPartition], tuple[int, uuid.UUID] | None],
+    ) -> None:
+        """Make it.
+
+        Args:
+            node_id: This broker.
+            replicas: Its replicas.
+            writes: Writes what is staged.
+            clock: The wall clock.
+            leader_of: Returns who leads a partition, -1 for nobody, and its topic's id; None of one that there is not.
+        """
+        self._node_id = node_id
+        self._replicas = replicas
+        self._writes = writes
+        self._clock = clock
+        self._leader_of = leader_of
+        self._watched: set[Replica] = set()
+        self._taking: DeadLetterTaking | None = None
+        self._woken = trio.Event()
+        self.others: OtherLeaders | None = None
+        self.taken_count = 0
+
+    def watch(self, replica: Replica) -> None:
+        """Take dead letters into a replica as long as it is served, while it leads and its topic is made for them."""
+        self._watched.add(replica)
+        self._woken.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Take until cancelled; what was not taken is taken by who leads then."""
+        task_status.started()
+        while True:
+            if await self.take_some():
+                await trio.lowlevel.checkpoint()
+                continue
+            self._woken = trio.Event()
+            with trio.move_on_after(LOOK_AROUND_S if self._watched else float("inf")):
+                await self._woken.wait()
+
+    async def take_some(self) -> bool:
+        """Look at every source once; return whether any brought something. Cancelled: what was appended stays."""
+        due: list[tuple[Replica, TopicPartition, int, uuid.UUID]] = []
+        for replica in list(self._watched):
+            if replica.offline_reason is not None and not self._replicas.is_served(replica):
+                self._watched.discard(replica)
+            elif replica.is_leader and replica.settings.dead_letters_of and replica.delays is not None:
+                source = TopicPartition(replica.settings.dead_letters_of, replica.partition.partition)
+                if (leader := self._leader_of(source)) is not None:
+                    due.append((replica, source, *leader))
+        if not due:
+            return False
+        if self._taking is None:
+            from .dead_letter_taking import DeadLetterTaking  # a broker without dead letters does not pay for it
+
+            self._taking = DeadLetterTaking(
+                node_id=self._node_id, replicas=self._replicas, writes=self._writes, clock=self._clock
+            )
+        has_more = await self._taking.take_some(due, self.others)
+        self.taken_count = self._taking.taken_count
+        return has_more
+
+
+def dead_letter_metrics(letters: DeadLetters) -> list[tuple[str, Metric]]:
+    """Return the metrics of dead letters, each with the name of who offers it."""
+    text = "Dead letters that were taken to partitions that are led here."
+    metric = Metric("odradek_dead_letters_total", text, "counter", lambda: {(): letters.taken_count})
+    return [("retry", metric)]

@@ -1,0 +1,1 @@
+"""Records that consumers failed: counted, held, given back, and in the end dead letters."""

@@ -1,0 +1,44 @@
+"""Pure core: what the two topics of a group's failed records are called.
+
+    TOPIC.GROUP.retry    TOPIC.GROUP.dlq
+
+A group may be called anything, a topic may not. What does not fit the alphabet is escaped as `-`, what is too long is
+cut, and either way a hash of the whole name follows, so that two groups do not share topics. `a.b` of group `c` and `a`
+of group `b.c` still would: whoever makes the topics refuses the second (`odradek.retry.topic` says whose they are).
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final, NamedTuple
+
+TOPIC_NAME_LENGTH_MAX: Final = 249
+RETRY_SUFFIX: Final = ".retry"
+DEAD_SUFFIX: Final = ".dlq"
+_HASH_DIGITS: Final = 16
+_OUTSIDE: Final = re.compile(r"[^a-zA-Z0-9._-]")
+
+
+class RetryTopics(NamedTuple):
+    """The names of a group's two topics: where it produces what it failed, and where dead letters are."""
+
+    retry: str
+    dead: str
+
+
+def retry_topics(topic: str, group: str) -> RetryTopics:
+    """Return what the topics of a group's failed records are called.
+
+    Args:
+        topic: What the group reads.
+        group: Its id; not empty.
+    """
+    stem = f"{topic}.{_OUTSIDE.sub('-', group)}"
+    length_max = TOPIC_NAME_LENGTH_MAX - len(RETRY_SUFFIX)
+    if len(stem) > length_max or not stem.endswith(f".{group}"):
+        whole = hashlib.blake2b(f"{topic}\0{group}".encode(), digest_size=_HASH_DIGITS // 2).hexdigest()
+        stem = f"{stem[: length_max - _HASH_DIGITS - 1]}-{whole}"
+    return RetryTopics(stem + RETRY_SUFFIX, stem + DEAD_SUFFIX)

@@ -1,0 +1,56 @@
+"""Shell: the append stage of retry topics: has every record that is produced wait, or be dead, as the policy says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..delay.stage import BRIEF_BYTES_MAX, diverted
+from ..errors import ErrorCode
+from ..records.batch import CorruptRecordsError, read_header
+from ..records.produced import InvalidBatchError
+from .rewriting import take_failed
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from ..contracts.append_stage import Diverted
+    from ..contracts.retry_policy import RetryPolicy
+    from .rewriting import Owner
+
+
+class RetryStage:
+    """An `AppendStage`. It keeps nothing: how often a record failed its headers say. So any thread may ask it."""
+
+    def __init__(self, owner: Owner, policy: RetryPolicy, *, now_ms: Callable[[], int], chance: random.Random) -> None:
+        """Make it.
+
+        Args:
+            owner: Whose failed records they are.
+            policy: When they are given back.
+            now_ms: The wall clock.
+            chance: What policies that scatter are given of it.
+        """
+        self._owner = owner
+        self._policy = policy
+        self._now_ms = now_ms
+        self._chance = chance
+
+    def is_brief(self, batch: memoryview) -> bool:
+        """Return whether `accept` takes no time to speak of: every record is written anew."""
+        return len(batch) <= BRIEF_BYTES_MAX
+
+    def accept(self, batch: memoryview) -> Diverted:
+        """Take out all of it.
+
+        Raises:
+            InvalidBatchError: It cannot be read.
+            Exception: The policy has a bug.
+        """
+        try:
+            return diverted(take_failed(batch, read_header(batch), self._owner, self._decide, self._now_ms()))
+        except CorruptRecordsError as error:
+            raise InvalidBatchError(ErrorCode.INVALID_RECORD, str(error)) from error
+
+    def _decide(self, attempt: int) -> int | None:
+        return self._policy.delay_ms(attempt, self._chance.random())

@@ -1,0 +1,77 @@
+"""Pure core: the policy's topic keys, and durations as people write them: `5s`, `1m`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from odradek.kernel.api import (
+    Between,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    InvalidValueError,
+    Part,
+    Scope,
+    UpdateMode,
+)
+
+LEVELS_KEY: Final = "odradek.retry.levels"
+ATTEMPTS_KEY: Final = "odradek.retry.attempts"
+ATTEMPTS_MAX: Final = 10_000
+LEVELS: Final = ("5s", "10s", "30s", "1m", "2m", "5m", "10m", "20m", "30m", "45m", "1h", "2h")
+ATTEMPTS: Final = 16
+
+_DURATION: Final = re.compile(r"(\d{1,12})(ms|s|m|h|d)")
+_UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def duration_ms(text: str) -> int | None:
+    """Return how many milliseconds a duration is, None where it is none."""
+    found = _DURATION.fullmatch(text)
+    return None if found is None else int(found[1]) * _UNIT_MS[found[2]]
+
+
+class Durations:
+    """A list of durations, at least one."""
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse what is no list of durations."""
+        if not value or not isinstance(value, tuple):
+            raise InvalidValueError(f"Configuration '{name}' must name a level at least, such as 5s")
+        for entry in value:
+            if duration_ms(str(entry)) is None:
+                raise InvalidValueError(
+                    f"Configuration '{name}': {str(entry)!r} is no duration: a number and ms, s, m, h or d, such as 5s"
+                )
+
+    def describe(self) -> str:
+        """Say what is valid, for the reference page."""
+        return "durations, such as 5s,1m,2h"
+
+
+KEYS: Final = (
+    ConfigKey(
+        LEVELS_KEY,
+        ConfigType.LIST,
+        LEVELS,
+        Durations(),
+        scope=Scope.TOPIC,
+        importance=Importance.MEDIUM,
+        update_mode=UpdateMode.CLUSTER_WIDE,
+        part=Part.TOPICS,
+        doc="How long a failed record of a retry topic waits until it is given back for the first, second, ... time: "
+        "a number and ms, s, m, h or d each. After the last one each attempt waits as long as that.",
+    ),
+    ConfigKey(
+        ATTEMPTS_KEY,
+        ConfigType.INT,
+        ATTEMPTS,
+        Between(0, ATTEMPTS_MAX),
+        scope=Scope.TOPIC,
+        importance=Importance.MEDIUM,
+        update_mode=UpdateMode.CLUSTER_WIDE,
+        part=Part.TOPICS,
+        doc="How often a failed record of a retry topic is given back; a record that fails once more is a dead letter.",
+    ),
+)

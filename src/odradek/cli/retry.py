@@ -1,0 +1,166 @@
+"""Shell: `odradek retry`: give a group the topics of its failed records, and list them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from .actions import add_actions, add_common_options, cluster_action, run_action
+from .options import document, natural
+from .output import print_json, print_table
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from .cluster_calls import ClusterCalls
+
+TOPIC_KEY: Final = "odradek.retry.topic"
+GROUP_KEY: Final = "odradek.retry.group"
+POLICY_KEY: Final = "odradek.retry.policy"
+LEVELS_KEY: Final = "odradek.retry.levels"
+ATTEMPTS_KEY: Final = "odradek.retry.attempts"
+DEAD_KEY: Final = "odradek.retry.dead.letters.of"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's actions."""
+    document(
+        parser,
+        "Have records that a group failed given back later. What it fails it produces, as it is, to TOPIC.GROUP.retry, "
+        "which it reads beside TOPIC; after the last attempt a record is in TOPIC.GROUP.dlq.",
+        [
+            ("retry enable orders --group billing", "sixteen attempts, from 5 seconds to 2 hours"),
+            ("retry enable orders --group billing --levels 1s,1m --attempts 3", "three, the last two after a minute"),
+            ("retry list", "which topics are whose"),
+        ],
+    )
+    add_actions(parser, _ACTIONS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked."""
+    return run_action(arguments)
+
+
+# ------------------------------------------------------------------------------ enable
+
+
+def _configure_enable(parser: argparse.ArgumentParser) -> None:
+    document(
+        parser,
+        "Make the two topics of a group's failed records, with the partitions and replicas of the topic that it reads. "
+        "Where they are there already, their levels and attempts are set.",
+        [("retry enable orders --group billing --levels 5s,1m,10m --attempts 5", "five attempts")],
+    )
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("--group", required=True, metavar="GROUP", help="the consumer group")
+    parser.add_argument("--levels", metavar="5s,1m,...", help=f"how long each attempt waits ({LEVELS_KEY})")
+    parser.add_argument("--attempts", type=natural, metavar="N", help=f"how many there are ({ATTEMPTS_KEY})")
+    parser.add_argument("--policy", metavar="NAME", help=f"another plugin's policy ({POLICY_KEY})")
+    add_common_options(parser)
+
+
+async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    from odradek.kernel.retry.names import retry_topics
+
+    topic = calls.topic(arguments.topic)
+    replicas = max((len(partition.replicas) for partition in topic.partitions.values()), default=1)
+    names = retry_topics(topic.name, arguments.group)
+    asked = {LEVELS_KEY: arguments.levels, ATTEMPTS_KEY: arguments.attempts, POLICY_KEY: arguments.policy}
+    changes = {key: str(value) for key, value in asked.items() if value is not None}
+    owner = {TOPIC_KEY: topic.name, GROUP_KEY: arguments.group}
+    is_new = names.retry not in calls.topics
+    await _have(
+        calls, names.dead, {DEAD_KEY: names.retry}, {}, partitions_count=len(topic.partitions), replicas=replicas
+    )
+    await _have(calls, names.retry, owner, changes, partitions_count=len(topic.partitions), replicas=replicas)
+    if arguments.json:
+        row = {"topic": topic.name, "group": arguments.group, "retry": names.retry, "dlq": names.dead}
+        print_json({**row, "created": is_new})
+        return
+    print(f"{arguments.group} produces what it fails of {topic.name} to {names.retry}, and reads it again there")
+    print(f"dead letters: {names.dead}")
+
+
+async def _have(
+    calls: ClusterCalls,
+    name: str,
+    owner: Mapping[str, str],
+    changes: Mapping[str, str],
+    *,
+    partitions_count: int,
+    replicas: int,
+) -> None:
+    """Make a topic, or see that the one that is there is meant for this, and set what is to change of it.
+
+    Raises:
+        BrokerError: It is another's, or the broker refuses a key.
+    """
+    from odradek.client import BrokerError, NewTopic
+    from odradek.client.admin_values import ResourceType
+    from odradek.kernel.errors import ErrorCode
+
+    if name not in calls.topics:
+        await calls.admin.create_topic(NewTopic(name, partitions_count, replicas, configs={**owner, **changes}))
+        return
+    found = await calls.admin.describe_configs(ResourceType.TOPIC, name, keys=owner)
+    for key, value in owner.items():
+        if key not in found or (found[key].value or "") != value:
+            told = f"{name!r} is there and is another's: its {key} is {(found[key].value if key in found else '')!r}"
+            raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, told)
+    if changes:
+        await calls.admin.alter_configs(ResourceType.TOPIC, name, changes)
+
+
+# ------------------------------------------------------------------------------ list
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    document(
+        parser,
+        "List the groups that have failed records given back: of which topic, and what their two topics are called.",
+        [("retry list --json | jq -r '.[].dlq'", "where the dead letters are")],
+    )
+    add_common_options(parser)
+
+
+async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    from odradek.client.admin_values import ResourceType
+
+    keys = (TOPIC_KEY, GROUP_KEY, POLICY_KEY, LEVELS_KEY, ATTEMPTS_KEY, DEAD_KEY)
+    dead: dict[str, str] = {}
+    rows: list[dict[str, Any]] = []
+    for name, topic in sorted(calls.topics.items()):
+        if topic.is_internal:
+            continue
+        found = await calls.admin.describe_configs(ResourceType.TOPIC, name, keys=keys)
+        config = {key: entry.value or "" for key, entry in found.items()}
+        if config.get(DEAD_KEY):
+            dead[config[DEAD_KEY]] = name
+        if config.get(TOPIC_KEY):
+            rows.append(
+                {
+                    "topic": config[TOPIC_KEY],
+                    "group": config[GROUP_KEY],
+                    "retry": name,
+                    "policy": config[POLICY_KEY],
+                    "levels": config.get(LEVELS_KEY, ""),
+                    "attempts": int(config[ATTEMPTS_KEY]) if ATTEMPTS_KEY in config else None,
+                }
+            )
+    for row in rows:
+        row["dlq"] = dead.get(row["retry"], "")
+    if arguments.json:
+        print_json(rows)
+    elif rows:
+        columns = ("topic", "group", "retry", "dlq", "attempts", "levels")
+        print_table(columns, [[row[column] for column in columns] for row in rows])
+    else:
+        print("no group has failed records given back; `odradek retry enable TOPIC --group GROUP` begins it")
+
+
+_ACTIONS: Final = {
+    "enable": ("give a group the topics of its failed records", _configure_enable, cluster_action(_enable)),
+    "list": ("list whose failed records are given back", _configure_list, cluster_action(_list)),
+}
+"""Name to summary, what adds its options, and what it does; in the order of `--help`."""

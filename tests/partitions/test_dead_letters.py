@@ -1,0 +1,280 @@
+"""Dead letters are taken once each: over crashes, failovers, truncations, purges, and whoever leads the retry topic."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import trio
+
+from odradek.kernel.partitions.dead_letter_taking import SourceRead, Wanted
+from odradek.kernel.partitions.dead_letters import DeadLetters
+from odradek.kernel.partitions.delay_recovery import keep_delays
+from odradek.kernel.partitions.following import append_as_follower, rebuild_after_cut, truncate
+from odradek.kernel.records.batch import read_header
+from odradek.kernel.retry.dead_reader import AbortedRange
+from odradek.kernel.retry.headers import DEAD_FROM
+from odradek.kernel.types import TopicPartition
+
+from ..retry.failed_batches import Failed, FailedLog
+from .delayed_partition import DelayedPartition
+
+RETRY = "t.g.retry"
+SOURCE = TopicPartition(RETRY, 0)
+OTHER = 2
+STEPS = 150
+
+
+class Source:
+    """The retry topic, which another broker leads; an `OtherLeaders`."""
+
+    def __init__(self) -> None:
+        self.log = FailedLog()
+        self.topic_id = uuid.UUID(int=1)
+        self.batches_max = 100
+        self.start_offset = 0
+        self.aborted: list[AbortedRange] = []
+        self.is_gone = False
+
+    def leader(self, partition: TopicPartition) -> tuple[int, uuid.UUID] | None:
+        return (OTHER, self.topic_id) if partition == SOURCE else None
+
+    def begin_anew(self) -> None:
+        """Be deleted, and made again."""
+        self.log, self.topic_id = FailedLog(), uuid.UUID(int=self.topic_id.int + 1)
+
+    async def read(self, node_id: int, wanted: Sequence[Wanted]) -> Mapping[TopicPartition, SourceRead]:
+        assert node_id == OTHER
+        if self.is_gone:
+            raise ConnectionError("nobody is there")
+        ((partition, topic_id, offset, _),) = wanted
+        assert topic_id == self.topic_id
+        if not self.start_offset <= offset <= self.log.end_offset:
+            return {partition: SourceRead(moved_to=min(max(offset, self.start_offset), self.log.end_offset))}
+        batches = [batch for batch in self.log.batches if read_header(batch).next_offset > offset]
+        batches = batches[: self.batches_max]
+        return {partition: SourceRead(batches, sum(map(len, batches)), self.aborted)}
+
+
+class DeadPartition(DelayedPartition):
+    """A partition of a dead-letter topic."""
+
+    def __init__(self, directory: Path, source: Source, *, leader: int = 1) -> None:
+        self.source = source
+        super().__init__(directory, leader=leader, dead_letters_of=RETRY)
+
+    def begin(self) -> None:
+        super().begin()
+        hosted = self.hosted
+        self.letters = DeadLetters(1, hosted.replicas, hosted.writes, hosted.clock, self.source.leader)
+        self.letters.others = self.source
+        self.letters.watch(self.replica)
+
+    def take(self) -> None:
+        """Take all that there is."""
+
+        async def take() -> None:
+            while await self.letters.take_some():
+                self.hosted.writes.write_staged()
+            self.hosted.writes.write_staged()
+
+        trio.run(take)
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source()
+
+
+@pytest.fixture
+def dead(tmp_path: Path, source: Source) -> Iterator[DeadPartition]:
+    partition = DeadPartition(tmp_path, source)
+    yield partition
+    partition.close()
+
+
+def died(*values: bytes) -> list[Failed]:
+    return [Failed(value, is_dead=True) for value in values]
+
+
+def test_what_died_is_taken_and_what_waits_is_not(dead: DeadPartition, source: Source) -> None:
+    source.log.fail([Failed(b"waits"), *died(b"a"), Failed(b"waits, too")])
+    base_offset = source.log.fail(died(b"b"))
+    dead.take()
+
+    assert dead.values() == [b"a", b"b"]
+    assert dict(dead.seen()[1].headers)[DEAD_FROM] == b"0:%d" % base_offset
+    assert dead.letters.taken_count == 2
+
+
+@pytest.mark.parametrize("end", ["restart", "kill", "lead"])
+def test_it_goes_on_where_the_log_says(dead: DeadPartition, source: Source, end: str) -> None:
+    source.log.fail(died(b"a"))
+    dead.take()
+    getattr(dead, end)()
+    source.log.fail(died(b"b"))
+    dead.take()
+
+    assert dead.values() == [b"a", b"b"]
+
+
+def test_a_note_without_its_letters_does_not_count(dead: DeadPartition, source: Source) -> None:
+    source.log.fail(died(b"a"))
+    dead.take()
+    (note, *_) = dead.replica.log.batches(0)
+    end = read_header(note).next_offset
+    dead.leader, dead.epoch = OTHER, 1
+    dead.take_state()
+    truncate(dead.replica, end)
+    trio.run(rebuild_after_cut, dead.hosted.lifecycle, dead.replica, dead.now_ms)
+    dead.lead()
+    dead.take()
+
+    assert dead.values() == [b"a"]
+
+
+def test_much_that_died_at_once_is_appended_in_parts(dead: DeadPartition, source: Source) -> None:
+    large = [b"%d" % number * 200_000 for number in range(10)]
+    source.log.fail(died(*large))
+    dead.take()
+    dead.kill()
+    dead.take()
+
+    assert dead.values() == large
+    assert sum(1 for batch in dead.batches() if not read_header(batch).is_control) > 2
+
+
+def test_a_companion_and_its_batch_that_come_one_by_one_are_waited_for(dead: DeadPartition, source: Source) -> None:
+    source.log.fail(died(b"a"))
+    source.batches_max = 1
+    dead.take()
+    assert dead.values() == []
+
+    source.batches_max = 2
+    dead.take()
+    assert dead.values() == [b"a"]
+
+
+def test_a_broker_that_is_gone_is_asked_again(dead: DeadPartition, source: Source) -> None:
+    source.log.fail(died(b"a"))
+    source.is_gone = True
+    dead.take()
+    source.is_gone = False
+    dead.take()
+
+    assert dead.values() == [b"a"]
+
+
+def test_a_retry_topic_that_was_made_anew_is_read_from_its_begin(dead: DeadPartition, source: Source) -> None:
+    source.log.fail(died(b"a"))
+    dead.take()
+    source.begin_anew()
+    source.log.fail(died(b"b"))
+    dead.take()
+
+    assert dead.values() == [b"a", b"b"]
+
+
+def test_what_the_retry_topic_has_no_more_is_passed_over(dead: DeadPartition, source: Source) -> None:
+    source.log.fail(died(b"a"))
+    source.start_offset = source.log.end_offset
+    source.log.fail(died(b"b"))
+    dead.take()
+
+    assert dead.values() == [b"b"]
+
+
+def test_the_position_outlives_a_purge(dead: DeadPartition, source: Source) -> None:
+    source.log.fail(died(b"a"))
+    dead.take()
+    replica = dead.replica
+    replica.log.advance_log_start(replica.log.log_end_offset)
+    dead.take()
+    (note,) = (batch for batch in dead.batches() if read_header(batch).base_offset >= replica.log.log_start_offset)
+
+    follower = DeadPartition(Path(dead.hosted.dirs[0]).parent / "follower", source, leader=OTHER)
+    truncate(follower.replica, 0)
+    follower.replica.log.truncate_fully(replica.log.log_start_offset)
+    append_as_follower(follower.replica, note)
+    follower.replica.write()
+    follower.lead()
+    follower.take()
+
+    assert follower.values() == []
+    follower.close()
+
+
+def test_what_is_kept_beside_the_log_has_the_position(dead: DeadPartition, source: Source) -> None:
+    source.log.fail(died(b"a"))
+    dead.take()
+    ledger = dead.replica.delays
+    assert ledger is not None
+    keep_delays(dead.replica.log, ledger)
+    known = ledger.last_delivery, ledger.last_delivery_offset
+    dead.kill()
+
+    assert dead.replica.delays is not None
+    assert (dead.replica.delays.last_delivery, dead.replica.delays.last_delivery_offset) == known
+
+
+class Pair:
+    """Two replicas of a dead-letter partition: one leads, and they change places by chance."""
+
+    def __init__(self, directory: Path, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.source = Source()
+        self.leader = DeadPartition(directory / "a", self.source)
+        self.follower = DeadPartition(directory / "b", self.source, leader=OTHER)
+        self.died: list[bytes] = []
+
+    def fail(self) -> None:
+        values = [b"%d.%d" % (len(self.died), number) for number in range(self.random.randint(1, 4))]
+        self.source.log.fail([Failed(b"waits"), *died(*values)])
+        self.died += values
+
+    def take(self) -> None:
+        self.source.batches_max = self.random.randint(2, 6)
+        self.leader.take()
+
+    def replicate(self) -> None:
+        end = self.follower.replica.log.log_end_offset
+        ahead = [batch for batch in self.leader.batches() if read_header(batch).base_offset >= end]
+        for batch in ahead[: self.random.randint(1, 4)]:
+            append_as_follower(self.follower.replica, batch)
+        self.follower.replica.write()
+
+    def fail_over(self) -> None:
+        """The follower leads; the leader comes back, gives up what the other lacks, and follows."""
+        old, new = self.leader, self.follower
+        new.leader, new.epoch = 1, old.epoch + 1
+        new.take_state()
+        self.leader, self.follower = new, old
+        old.leader, old.epoch = OTHER, new.epoch
+        old.kill() if self.random.random() < 0.5 else old.take_state()
+        end = new.replica.log.log_end_offset
+        if old.replica.log.log_end_offset > end:
+            truncate(old.replica, end)
+            trio.run(rebuild_after_cut, old.hosted.lifecycle, old.replica, old.now_ms)
+            assert old.replica.offline_reason is None
+
+    def step(self) -> None:
+        often = [self.fail, self.take, self.replicate]
+        self.random.choice([*often, *often, self.fail_over, self.leader.kill])()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_dead_letter_is_there_once_whoever_leads(tmp_path: Path, seed: int) -> None:
+    pair = Pair(tmp_path, seed)
+    for _ in range(STEPS):
+        pair.step()
+        assert max(Counter(pair.leader.values()).values(), default=1) == 1
+    pair.source.batches_max = 1000
+    pair.leader.take()
+
+    assert pair.leader.values() == pair.died
+    pair.leader.close()
+    pair.follower.close()
