@@ -7,6 +7,7 @@ from odradek.plugins import election_isr
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.testing.contracts.election import ElectionContract
 from odradek.testing.contracts.election_base import LAG_MS
+from odradek.testing.contracts.election_ensemble import EnsembleContract
 
 THREE = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2, 3))
 
@@ -66,6 +67,11 @@ class TestIsrElection(ElectionContract):
         state = PartitionState(leader=2, leader_epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2))
 
         assert self.choose(state, {1, 2}, ElectionReason.OFFLINE) == (2, 1, 2)
+
+
+class TestIsrReplicas(EnsembleContract):
+    def make_factory(self) -> ElectionFactory:
+        return IsrElectionFactory()
 
 
 def test_the_plugin_offers_isr() -> None:

@@ -9,6 +9,7 @@ from odradek.plugins.election_quorum.factory import QuorumElectionFactory
 from odradek.plugins.election_quorum.messages import answer
 from odradek.plugins.election_quorum.standing import Standing
 from odradek.testing.contracts.election import PARTITION, ElectionContract
+from odradek.testing.contracts.election_ensemble import EnsembleContract
 
 LONG_MS = 2_000
 """Longer than any random election time-out."""
@@ -32,6 +33,11 @@ class TestQuorumElection(ElectionContract):
                     VoteRequest(), PARTITION, Standing(election.leader_epoch), ErrorCode.NONE, vote_granted=True
                 )
                 election.step(PeerMessage(broker_id, vote))
+
+
+class TestQuorumReplicas(EnsembleContract):
+    def make_factory(self) -> ElectionFactory:
+        return QuorumElectionFactory()
 
 
 def test_the_plugin_offers_quorum() -> None:

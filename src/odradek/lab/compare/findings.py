@@ -65,7 +65,7 @@ def is_better(figure: Figure, spread: Spread, baseline: Spread) -> bool | None:
 
 
 def findings(report: Report) -> list[Finding]:
-    """Return the largest differences from the baseline, largest first: one a figure, at most two a combination."""
+    """Return the largest differences from the baseline, largest first: one a figure and fault, at most two a combination."""
     found = [
         finding
         for row in report.measured
@@ -76,7 +76,9 @@ def findings(report: Report) -> list[Finding]:
     found.sort(key=lambda finding: max(finding.ratio, 1 / finding.ratio), reverse=True)
     kept: list[Finding] = []
     for finding in found:
-        is_new = all(other.figure is not finding.figure for other in kept)
+        fault = finding.row.combination.fault
+        of_fault = [other for other in kept if other.row.combination.fault == fault]
+        is_new = all(other.figure is not finding.figure for other in of_fault)
         if is_new and sum(other.row is finding.row for other in kept) < OF_ONE_MAX and len(kept) < FINDINGS_MAX:
             kept.append(finding)
     return kept
