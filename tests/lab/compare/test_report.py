@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 
+import attrs
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -170,3 +171,15 @@ def test_a_number_is_read_as_what_it_is_to_two_digits(value: float) -> None:
     read = float(number_text(value).replace(",", ""))
 
     assert math.isclose(read, value, rel_tol=0.06, abs_tol=1e-300)
+
+
+def test_a_row_is_read_against_the_first_of_its_own_fault() -> None:
+    rows = [
+        (attrs.evolve(combination(name), fault=fault), [figures(factor * more) for more in (0.9, 1.0, 1.1)], "")
+        for fault, factors in (("none", (1.0, 2.0)), ("leader-killed", (10.0, 30.0)))
+        for name, factor in zip(("isr", "quorum"), factors, strict=True)
+    ]
+    told = [finding.text for finding in findings(report(*rows))]
+
+    assert "quorum · leader-killed: produce records 3.00k/s, 3 times the 1.00k/s of isr · leader-killed" in told
+    assert "quorum · none: produce records 200/s, 2 times the 100/s of isr · none" in told

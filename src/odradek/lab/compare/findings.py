@@ -65,7 +65,7 @@ def is_better(figure: Figure, spread: Spread, baseline: Spread) -> bool | None:
 
 
 def findings(report: Report) -> list[Finding]:
-    """Return the largest differences from the baseline, largest first: one a figure and fault, at most two a combination."""
+    """Return the largest differences from the baseline, largest first: one a figure and fault, two a row."""
     found = [
         finding
         for row in report.measured

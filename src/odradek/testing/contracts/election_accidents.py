@@ -1,4 +1,4 @@
-"""Pure core: three replicas, a controller and a producer under a hostile scheduler, all chance from one seed.
+"""Shell: three replicas, a controller and a producer under a hostile scheduler, all chance from one seed.
 
 Messages are late, lost and doubled, links are cut, metadata is old, clocks go differently, processes end at any step.
 `election_ensemble` says what is promised; safety is looked at after every step, liveness when the accidents are over.

@@ -33,44 +33,41 @@ caught up. What was kept of votes is kept in both.
 # ruff: noqa: D102 - the name of a contract test is its sentence
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
 from .election_accidents import Broken, Crash, Promise, broken_promise
-from .election_base import ElectionKit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from odradek.kernel.contracts.election import ElectionFactory
 
 __all__ = ["Crash", "EnsembleContract", "Promise"]
 
 
-class EnsembleContract(ElectionKit):
+class EnsembleContract:
     """What replicas promise together, under both kinds of crash.
 
     Attributes:
+        settings: Values of the topic keys that the plugin registered.
         runs: How many seeds are tried, for each kind.
         goes_on_without_one: Whether records are committed while one replica of three is away.
     """
 
+    settings: ClassVar[Mapping[str, object]] = {}
     runs: ClassVar[int] = 30
     goes_on_without_one: ClassVar[bool] = True
-    _found: ClassVar[dict[tuple[type, Crash], list[Broken]]] = {}
 
-    def broken(self, crash: Crash) -> list[Broken]:
-        """Return what broke in all runs of a kind; they are run once."""
-        key = (type(self), crash)
-        if key not in self._found:
-            runs = (
-                broken_promise(
-                    self.make_factory(), self.settings, crash, seed, goes_on_without_one=self.goes_on_without_one
-                )
-                for seed in range(self.runs)
-            )
-            self._found[key] = [each for each in runs if each is not None]
-        return self._found[key]
+    def make_factory(self) -> ElectionFactory:
+        """Return a new factory."""
+        raise NotImplementedError
 
     def holds(self, promise: Promise, crash: Crash) -> None:
         """Fail with the first run that broke a promise."""
-        told = next((str(each) for each in self.broken(crash) if each.promise is promise), "")
+        told = next((str(each) for each in _broken(type(self), crash) if each.promise is promise), "")
         assert not told, told
 
     # -- safety --------------------------------------------------------------------------------------------------
@@ -110,3 +107,14 @@ class EnsembleContract(ElectionKit):
         if not self.goes_on_without_one:
             pytest.skip("asked only where goes_on_without_one is True")
         self.holds(Promise.GOES_ON, crash)
+
+
+@cache
+def _broken(kit: Callable[[], EnsembleContract], crash: Crash) -> tuple[Broken, ...]:
+    """Return what broke in all runs of a kind: they are run once, and each test looks for its promise."""
+    one = kit()
+    runs = (
+        broken_promise(one.make_factory(), one.settings, crash, seed, goes_on_without_one=one.goes_on_without_one)
+        for seed in range(one.runs)
+    )
+    return tuple(each for each in runs if each is not None)
