@@ -33,15 +33,14 @@ caught up. What was kept of votes is kept in both.
 # ruff: noqa: D102 - the name of a contract test is its sentence
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import pytest
 
 from .election_accidents import Broken, Crash, Promise, broken_promise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from odradek.kernel.contracts.election import ElectionFactory
 
@@ -67,7 +66,7 @@ class EnsembleContract:
 
     def holds(self, promise: Promise, crash: Crash) -> None:
         """Fail with the first run that broke a promise."""
-        told = next((str(each) for each in _broken(type(self), crash) if each.promise is promise), "")
+        told = next((str(each) for each in _broken(self, crash) if each.promise is promise), "")
         assert not told, told
 
     # -- safety --------------------------------------------------------------------------------------------------
@@ -109,12 +108,17 @@ class EnsembleContract:
         self.holds(Promise.GOES_ON, crash)
 
 
-@cache
-def _broken(kit: Callable[[], EnsembleContract], crash: Crash) -> tuple[Broken, ...]:
-    """Return what broke in all runs of a kind: they are run once, and each test looks for its promise."""
-    one = kit()
-    runs = (
-        broken_promise(one.make_factory(), one.settings, crash, seed, goes_on_without_one=one.goes_on_without_one)
-        for seed in range(one.runs)
-    )
-    return tuple(each for each in runs if each is not None)
+_RUNS: Final[dict[tuple[type, Crash], tuple[Broken, ...]]] = {}
+"""By kit and kind of crash: the runs are made once, and each test looks for its promise."""
+
+
+def _broken(kit: EnsembleContract, crash: Crash) -> tuple[Broken, ...]:
+    """Return what broke in all runs of a kind."""
+    key = (type(kit), crash)
+    if key not in _RUNS:
+        runs = (
+            broken_promise(kit.make_factory(), kit.settings, crash, seed, goes_on_without_one=kit.goes_on_without_one)
+            for seed in range(kit.runs)
+        )
+        _RUNS[key] = tuple(each for each in runs if each is not None)
+    return _RUNS[key]
