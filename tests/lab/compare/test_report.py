@@ -74,6 +74,10 @@ def test_better_is_more_throughput_and_less_of_the_rest() -> None:
     assert is_better(BY_NAME["ack_p99"], Spread((1.0, 3.0, 3.0)), few) is None
 
 
+def test_a_figure_is_called_by_its_name_without_its_unit() -> None:
+    assert [BY_NAME[name].words for name in ("unavailable_s", "p99_ms", "ack_p99")] == ["unavailable", "p99", "ack p99"]
+
+
 def test_the_largest_differences_are_told_at_most_two_a_combination() -> None:
     found = findings(usual_report())
 

@@ -68,8 +68,8 @@ class Figure:
 
     @property
     def words(self) -> str:
-        """Its name in a sentence: `write amplification`."""
-        return self.name.replace("_", " ")
+        """Its name in a sentence, without the unit: `write amplification`."""
+        return self.name.removesuffix(f"_{self.unit.value}").replace("_", " ")
 
 
 def _latency(name: str, percent: float, group: Group, text: str) -> Figure:
