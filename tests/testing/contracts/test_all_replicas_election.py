@@ -7,12 +7,21 @@ from pathlib import Path
 from examples import all_replicas_election
 from examples.all_replicas_election import AllReplicasFactory
 
+from odradek.client import BlockingConsumer, BlockingProducer
 from odradek.kernel.api import ElectionFactory
 from odradek.testing.contracts.election import ElectionContract
 from odradek.testing.contracts.election_base import THREE, TWO_IN_SYNC
 from odradek.testing.contracts.election_ensemble import EnsembleContract
+from odradek.testing.running_broker import running_broker
 
 LINES_MAX = 200
+CONFIG = """
+[plugins]
+enable = ["*", "examples.all_replicas_election"]
+
+[topics.events]
+"odradek.election" = "all"
+"""
 
 
 class TestAllReplicas(ElectionContract):
@@ -37,6 +46,20 @@ class TestAllReplicasTogether(EnsembleContract):
 
     def make_factory(self) -> ElectionFactory:
         return AllReplicasFactory()
+
+
+def test_a_broker_commits_by_it(tmp_path: Path) -> None:
+    config = tmp_path / "odradek.toml"
+    config.write_text(CONFIG)
+    with running_broker(config=config) as broker:
+        servers = {"bootstrap.servers": broker.bootstrap}
+        with BlockingProducer({**servers, "acks": "all"}) as producer:
+            told = [producer.send("events", b"%d" % number).offset for number in range(3)]
+        with BlockingConsumer(servers) as consumer:
+            ends = consumer.end_offsets([("events", 0)])
+
+    assert told == [0, 1, 2]
+    assert list(ends.values()) == [3]
 
 
 def test_it_is_a_plugin_in_one_short_file() -> None:
