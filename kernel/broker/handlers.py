@@ -42,7 +42,7 @@ def first_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]
 
 def later_handlers(parts: BrokerParts) -> Iterator[tuple[int, Callable[[], ApiHandler | AsyncApiHandler]]]:
     """Iterate over all other APIs that the kernel answers itself, each with what makes its handler."""
-    published, requests = parts.published, parts.requests
+    published, requests, replication = parts.published, parts.requests, parts.events.replication
     admin = admin_handlers(
         broker_id=parts.options.config.node_id,
         calls=parts.metadata.calls,
@@ -51,15 +51,18 @@ def later_handlers(parts: BrokerParts) -> Iterator[tuple[int, Callable[[], ApiHa
         producer_ids=requests.producer_ids,
         transactions=lambda: requests.transactions,
         internal_topics=parts.logs.replicas.internal_topics,
+        hand_overs=replication.hand_overs if replication is not None else None,
     )
     nothing: dict[int, Given] = {api_key: {} for api_key in SECURITY_APIS}
     for api_key, given in {**_record_handlers(parts), **_log_handlers(parts), **admin, **nothing}.items():
         yield api_key, partial(make_handler, api_key, given)
     yield 55, _quorum_maker(parts)
-    if (replication := parts.events.replication) is not None:
+    if replication is not None:
         from ..dispatch.partition_votes import votes_handlers  # a broker alone does not pay for it
 
-        yield from votes_handlers(replication.voting, _image(parts))
+        yield from votes_handlers(
+            replication, _quorum_maker(parts), parts.logs.replicas, parts.machine.clock, _image(parts)
+        )
 
 
 def _image(parts: BrokerParts) -> Callable[[], MetadataImage]:

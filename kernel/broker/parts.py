@@ -105,6 +105,7 @@ class BrokerParts:
             writes=self.logs.writes,
             brokers=metadata.channels,
             calls=metadata.calls,
+            elections=self.options.elections,
             broker_epoch=lambda: metadata.calls.broker_epoch,
             published=published,
             role_changed=self.events.role_changed,

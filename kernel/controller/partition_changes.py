@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..contracts.coordinator import CoordinatorResult
-from ..contracts.election import ElectionReason
+from ..contracts.election import ElectionReason, is_among_replicas
 from ..errors import ErrorCode, KafkaError
 from ..metadata.election_answers import elections_failed
 from ..metadata.image import NO_LEADER
@@ -59,7 +59,13 @@ _FAILURES: Final = {
         "Eligible topic partition leaders are not available.",
     ),
 }
-_VOTERS_CHOOSE: Final = "The replicas of this partition choose their leader among themselves, by majority vote."
+_VOTERS_CHOOSE: Final = {
+    ElectionReason.PREFERRED: "The replicas of this partition choose their leader among themselves, by majority vote.",
+    ElectionReason.UNCLEAN: (
+        "The replicas of this partition choose their leader among themselves, by majority vote: who lacks committed "
+        "records cannot win, so there is no unclean election. It is led again when a majority of them is there."
+    ),
+}
 _NOT_NEEDED: Final = "Leader election not needed for topic partition."
 
 
@@ -77,7 +83,7 @@ def elect_leaders(
     live = image.live_brokers()
     records: list[MetadataRecord] = []
     results = {topic.topic: ReplicaElectionResult(topic=topic.topic) for topic in request.topic_partitions or ()}
-    for name, partition in _wanted(image, request):
+    for name, partition in _wanted(image, rules, request):
         yield
         result = results.setdefault(name, ReplicaElectionResult(topic=name))
         answer = PartitionResult(partition_id=partition, error_message=None)
@@ -91,11 +97,14 @@ def elect_leaders(
     return CoordinatorResult(records, ElectLeadersResponse(replica_election_results=list(results.values())))
 
 
-def _wanted(image: MetadataImage, request: ElectLeadersRequest) -> Iterator[tuple[str, int]]:
+def _wanted(image: MetadataImage, rules: ControllerRules, request: ElectLeadersRequest) -> Iterator[tuple[str, int]]:
+    """Iterate over what is asked for; of all partitions, those whose leaders are chosen here."""
     if request.topic_partitions is None:
         for topic in image.topics_by_name.values():
-            for index in range(len(topic.partitions)):
-                yield topic.name, index
+            factory = rules.elections.get(topic.election)
+            if factory is None or not is_among_replicas(factory):
+                for index in range(len(topic.partitions)):
+                    yield topic.name, index
         return
     for asked in request.topic_partitions:
         for index in asked.partitions:
@@ -124,7 +133,7 @@ def _elect_one(
     changed = elected_state(state, on_working_directories(topic_rules, image, topic, partition), reason)
     if changed is None:
         code, message = _FAILURES[reason]
-        raise KafkaError(code, _VOTERS_CHOOSE if topic_rules.has_voters else message)
+        raise KafkaError(code, _VOTERS_CHOOSE[reason] if topic_rules.has_voters else message)
     return changed_partition_record(topic, partition, changed)
 
 

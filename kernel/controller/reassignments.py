@@ -79,10 +79,11 @@ def _alter_one(
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     state = topic.partitions[index]
     topic_rules = rules_of(image, rules.config_at(image), topic, rules.election(topic.election), image.live_brokers())
-    if topic_rules.has_voters:
+    if topic_rules.has_voters and wanted.replicas is not None and set(wanted.replicas) != set(state.replicas):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"The replicas of {name}:{index} are the voters that choose its leader; they cannot be changed yet.",
+            f"The replicas of {name}:{index} are the voters that choose its leader; they cannot be changed yet, but "
+            "for their order.",
         )
     if wanted.replicas is None:
         changed = _cancelled(state)

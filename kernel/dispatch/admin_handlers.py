@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..contracts.transactions import Transactions
     from ..metadata.controller_calls import ControllerCalls
     from ..metadata.image import MetadataImage
+    from ..replication.hand_overs import HandOvers
     from .made_handlers import Given
     from .producer_ids import ProducerIdSource
 
@@ -32,6 +33,7 @@ def admin_handlers(
     producer_ids: ProducerIdSource,
     transactions: Callable[[], Transactions | None],
     internal_topics: Set[str],
+    hand_overs: HandOvers | None,
 ) -> dict[int, Given]:
     """Return what the handlers that the controller and the image answer are given, by API key.
 
@@ -43,6 +45,7 @@ def admin_handlers(
         producer_ids: For InitProducerId.
         transactions: Returns the transaction coordinator, where there is one.
         internal_topics: To which no client writes.
+        hand_overs: How leaders that were voted for make way, where there are several brokers.
     """
     return {
         **{api_key: {"calls": calls} for api_key in ASK_CONTROLLER},
@@ -52,6 +55,7 @@ def admin_handlers(
         },
         22: {"producer_ids": producer_ids, "transactions": transactions},
         32: {"broker_id": broker_id, "image": image, "config": config},
+        43: {"calls": calls, "hand_overs": hand_overs},
         46: {"image": image},
         60: {"broker_id": broker_id, "image": image},
         74: {"image": image},

@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..errors import ErrorCode
 from ..replication.vote_messages import response_to
+from .topic_quorums import QuorumsHandler, TopicQuorums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..contracts.api_handler import Answer, AsyncApiHandler, RequestContext
+    from ..contracts.api_handler import Answer, ApiHandler, AsyncApiHandler, RequestContext
+    from ..machine.clock import Clock
     from ..metadata.image import MetadataImage
+    from ..partitions.replicas import Replicas
+    from ..replication.replication import Replication
     from ..wire.message import Message
 
 
@@ -57,8 +61,23 @@ class PartitionVotesHandler:
 
 
 def votes_handlers(
-    voters: Voters, image: Callable[[], MetadataImage]
+    replication: Replication,
+    metadata: Callable[[], ApiHandler | AsyncApiHandler],
+    replicas: Replicas,
+    clock: Clock,
+    image: Callable[[], MetadataImage],
 ) -> Iterator[tuple[int, Callable[[], AsyncApiHandler]]]:
-    """Iterate over these APIs, each with what makes its handler."""
+    """Iterate over these APIs and DescribeQuorum, each with what makes its handler.
+
+    Args:
+        replication: That of this broker.
+        metadata: Makes who answers DescribeQuorum about the metadata log.
+        replicas: Those of this broker.
+        clock: Both clocks.
+        image: Returns the current metadata.
+    """
+    voting = replication.voting
     for api_key in API_KEYS:
-        yield api_key, partial(PartitionVotesHandler, api_key, voters=voters, cluster_id=lambda: image().cluster_id)
+        yield api_key, partial(PartitionVotesHandler, api_key, voters=voting, cluster_id=lambda: image().cluster_id)
+    topics = TopicQuorums(topics=replication.hand_overs.topics, replicas=replicas, voters=voting, clock=clock)
+    yield QuorumsHandler.api_key, lambda: QuorumsHandler(metadata=metadata(), topics=topics)

@@ -9,6 +9,7 @@ from ..peers.backoff import Backoff
 from ..wire.messages.api_01_fetch import ReplicaState
 from .fetcher import FetcherParts
 from .fetchers import Fetchers
+from .hand_overs import HandOvers
 from .in_sync_checks import InSyncChecks
 from .isr_reports import IsrReports
 from .settings import FetcherSettings
@@ -16,12 +17,13 @@ from .throttling import FOLLOWER_RATE_KEY, LEADER_RATE_KEY, ReplicationQuota
 from .tier_starts import TierStarts
 from .traffic import ReplicationTraffic
 from .vote_log import VoteLogs
+from .voted_topics import VotedTopics
 from .voting_replicas import VotingParts, VotingReplicas
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-    from ..contracts.election import IsrChange
+    from ..contracts.election import ElectionFactory, IsrChange
     from ..contracts.services import ConfigView
     from ..machine.machine import Machine
     from ..metadata.controller_calls import ControllerCalls
@@ -45,6 +47,7 @@ class Replication:
         tier_starts: Of those of them whose leader has what they lack in the remote store alone.
         reports: What elections ask of in-sync sets, and leaders that were voted for tell.
         voting: The elections of the partitions whose replicas vote.
+        hand_overs: How leaders that were voted for make way for preferred replicas.
         leader_quota: How much followers that are throttled may have of what this broker leads.
         follower_quota: How much is taken for replicas of this broker that are throttled.
         traffic: What was copied from and to other brokers.
@@ -60,6 +63,7 @@ class Replication:
         writes: StagedWrites,
         brokers: BrokerRequests,
         calls: ControllerCalls,
+        elections: Mapping[str, ElectionFactory],
         broker_epoch: Callable[[], int],
         published: PublishedImage,
         role_changed: Callable[[Replica], None],
@@ -74,6 +78,7 @@ class Replication:
             writes: Their way to the disk.
             brokers: The way to other brokers.
             calls: The way to the controller.
+            elections: Those that plugins offer, by name.
             broker_epoch: Returns that of this broker's registration.
             published: The newest metadata and configuration.
             role_changed: Told of a replica whose role, leader or epoch was changed by a vote.
@@ -93,8 +98,8 @@ class Replication:
             backoff=backoff,
             timeout_ms=lambda: config().get_int("request.timeout.ms"),
         )
-        self.voting = self._make_voting(machine, replicas, writes, brokers, published, role_changed)
-        lifecycle.let_vote(self.voting)
+        self.voting = self._make_voting(machine, replicas, lifecycle, writes, brokers, published, role_changed)
+        self.hand_overs = HandOvers(broker_id, VotedTopics(published, elections), self.voting, brokers, published)
         self.tier_starts = TierStarts(lifecycle, machine.threads, machine.clock)
         self.traffic = ReplicationTraffic()
         self.follower_quota = ReplicationQuota.of(config, FOLLOWER_RATE_KEY, machine.clock)
@@ -123,12 +128,13 @@ class Replication:
         self,
         machine: Machine,
         replicas: Replicas,
+        lifecycle: ReplicaLifecycle,
         writes: StagedWrites,
         brokers: BrokerRequests,
         published: PublishedImage,
         role_changed: Callable[[Replica], None],
     ) -> VotingReplicas:
-        return VotingReplicas(
+        voting = VotingReplicas(
             VotingParts(
                 replicas=replicas,
                 writes=writes,
@@ -144,6 +150,8 @@ class Replication:
                 tell_controller=self.reports.ask,
             )
         )
+        lifecycle.let_vote(voting)
+        return voting
 
     def leader_changed(self, partition: TopicIdPartition) -> None:
         """A replica's leader or epoch changed."""

@@ -3,8 +3,9 @@
     election of t-0: VoteRequest(t-0) ─┐                                   ┌─> VoteRequest(t-0): election of t-0
     election of t-1: VoteRequest(t-1) ─┴─> `gathered` ═════════> `parts` ──┴─> VoteRequest(t-1): election of t-1
 
-Vote, BeginQuorumEpoch and EndQuorumEpoch have room for many topics and partitions; an election knows those of its own
-partition. On the way topics are named by their ids: one of the same name may be another topic by now.
+Vote, BeginQuorumEpoch and EndQuorumEpoch have room for many topics and partitions, as has a client's DescribeQuorum; an
+election knows those of its own partition. On the way topics are named by their ids: one of the same name may be another
+topic by now.
 
 *Source:* KIP-595, for the messages; Kafka's own quorums have one partition.
 """
@@ -19,6 +20,7 @@ from ..types import id_text, parse_id
 from ..wire.messages import api_52_vote as vote
 from ..wire.messages import api_53_begin_quorum_epoch as begin
 from ..wire.messages import api_54_end_quorum_epoch as end
+from ..wire.messages import api_55_describe_quorum as describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,18 +31,19 @@ if TYPE_CHECKING:
 
 
 class _Api(NamedTuple):
-    """The classes of an answer, and which field of a request's item says whose it is."""
+    """The classes of an answer, and which field of a request's item says whose it is; none does of a client's."""
 
     response: type[Any]
     topic: type[Any]
     item: type[Any]
-    asking: str
+    asking: str = ""
 
 
 APIS: Final = {
     52: _Api(vote.VoteResponse, vote.ResponseTopicData, vote.ResponsePartitionData, "replica_id"),
     53: _Api(begin.BeginQuorumEpochResponse, begin.ResponseTopicData, begin.ResponsePartitionData, "leader_id"),
     54: _Api(end.EndQuorumEpochResponse, end.ResponseTopicData, end.ResponsePartitionData, "leader_id"),
+    55: _Api(describe.DescribeQuorumResponse, describe.ResponseTopicData, describe.ResponsePartitionData),
 }
 NOBODY: Final = -1
 
@@ -66,8 +69,8 @@ class Part(NamedTuple):
 
     @property
     def asking(self) -> int:
-        """The broker that a request is of."""
-        asking: int = getattr(self.item, APIS[self.message.__api_key__].asking)
+        """The broker that a request is of, -1 for a client's."""
+        asking: int = getattr(self.item, APIS[self.message.__api_key__].asking, NOBODY)
         return asking
 
     def refused(self, error: ErrorCode) -> Message:

@@ -137,8 +137,15 @@ class Leadership:
         return found if found > self.epoch_start else UNKNOWN
 
     def successors(self) -> tuple[ReplicaKey, ...]:
-        """Return the other voters, whoever has most first."""
-        return tuple(sorted(self.followers, key=lambda key: (-self.followers[key].end, key)))
+        """Return the other voters, whoever has most first; of those that have the same, in the voters' order."""
+        return tuple(sorted(self.followers, key=lambda key: -self.followers[key].end))
+
+    def may_follow_on(self, replica: ReplicaKey, now_ms: int, within_ms: int) -> bool:
+        """Return whether a voter had all records within this time: then it has them again in a moment."""
+        for key, follower in self.followers.items():
+            if key.means(replica):
+                return follower.caught_up_ms != UNKNOWN and now_ms - follower.caught_up_ms <= within_ms
+        return False
 
     def directories(self) -> dict[int, uuid.UUID]:
         """Return in which directory each of the voters keeps the log, as their fetches say, and this leader."""

@@ -354,6 +354,10 @@ class QuorumElection:
 
     def _on_end_request(self, asked: PeerMessage, _request: Any, part: Any) -> None:
         replica = self._replica
+        successor = messages.first_successor(part)
+        if successor is not None and replica.leads_as(part.leader_id, part.leader_epoch):
+            self._answer(asked, replica.hand_over(successor, self._now_ms))
+            return
         error = self._hear_leader(part)
         if error is ErrorCode.NONE and replica.state is State.FOLLOWER:
             replica.hurry(replica.timeouts.successor_ms(*messages.successor_place(part, replica.me)))

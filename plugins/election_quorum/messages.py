@@ -205,6 +205,13 @@ def _described(key: ReplicaKey, known: Progress) -> ReplicaState:
     )
 
 
+def first_successor(request: EndPartition) -> ReplicaKey | None:
+    """Return who is to stand first, None where nobody is named."""
+    named = [ReplicaKey(each.candidate_id, each.candidate_directory_id) for each in request.preferred_candidates]
+    named += [ReplicaKey(broker_id) for broker_id in request.preferred_successors]
+    return named[0] if named else None
+
+
 def successor_place(request: EndPartition, me: ReplicaKey) -> tuple[int, int]:
     """Return this replica's place among the successors that a leader names, and how many there are."""
     if request.preferred_candidates:

@@ -39,6 +39,7 @@ import attrs
 from odradek.kernel.api import (
     ZERO_ID,
     ElectionContext,
+    ErrorCode,
     KRaftControlRecord,
     KRaftVersion,
     LeaderChange,
@@ -308,10 +309,25 @@ class Replica:
         for voter in voters:
             self.effects.ask(voter.broker_id, messages.begin_request(self.partition, voter, self.standing))
 
-    def resign(self) -> None:
-        """Lead no more in this epoch, and let the others know, whoever has most first."""
+    def leads_as(self, leader_id: int, epoch: int) -> bool:
+        """Return whether this replica is meant by a leader's name and epoch, and leads in it."""
+        is_this = (leader_id, epoch) == (self.me.broker_id, self.standing.epoch)
+        return is_this and self.leadership is not None
+
+    def hand_over(self, successor: ReplicaKey, now_ms: int) -> ErrorCode:
+        """Resign for one of the other voters, or return why not: who lacks records would not be voted for."""
+        assert self.leadership is not None, "only a leader hands over"
+        if not self.leadership.may_follow_on(successor, now_ms, self.timeouts.fetch_ms):
+            return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        self.resign(first=successor)
+        return ErrorCode.NONE
+
+    def resign(self, first: ReplicaKey | None = None) -> None:
+        """Lead no more in this epoch, and let the others know: who is to stand first, then whoever has most."""
         assert self.leadership is not None, "only a leader resigns"
         successors = self.leadership.successors()
+        if first is not None:
+            successors = tuple(sorted(successors, key=lambda key: not key.means(first)))
         self._enter_resigned()
         self._wait()
         self.successors = successors

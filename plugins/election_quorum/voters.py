@@ -39,7 +39,7 @@ class Voters:
     """The voters of a quorum at one time.
 
     Attributes:
-        keys: The voters, by broker id.
+        keys: The voters: by broker id, or in the order of the metadata's replicas, the preferred leader first.
         record: The record that names them, None for voters that are set from outside the log (`kraft.version` 0).
         offset: Of the record in the log, -1 where it is not in it.
         former: Who voted before that record.
@@ -52,8 +52,8 @@ class Voters:
 
     @classmethod
     def of_replicas(cls, broker_ids: Iterable[int]) -> Voters:
-        """Return voters that nothing but their brokers' ids is known of."""
-        return cls(tuple(ReplicaKey(broker_id) for broker_id in sorted(set(broker_ids))))
+        """Return voters that nothing but their brokers' ids is known of, in this order."""
+        return cls(tuple(ReplicaKey(broker_id) for broker_id in dict.fromkeys(broker_ids)))
 
     @classmethod
     def of_record(cls, record: KRaftVoters, offset: int, former: KRaftVoters | None = None) -> Voters:

@@ -32,6 +32,7 @@ READERS = {
     "kernel/dispatch/handlers/api_00_produce.py": STAMPS,
     "kernel/dispatch/handlers/api_55_describe_quorum.py": TELLS,
     "kernel/dispatch/produce_judging.py": STAMPS,
+    "kernel/dispatch/topic_quorums.py": TELLS,
     "kernel/machine/clock.py": "it is the clock",
     "kernel/partitions/dead_letter_taking.py": STAMPS,
     "kernel/partitions/delay_delivery.py": COMPARES,

@@ -1,5 +1,9 @@
 """Shell: ElectLeaders (key 43): preferred and unclean elections, asked for by an operator.
 
+The controller elects, but where replicas vote: there leaders are asked to make way (`replication/hand_overs.py`), and
+the controller says of the other partitions what it says without them. An unclean election there is none of such: the
+controller refuses it.
+
 *Source:* KIP-183, KIP-460.
 """
 
@@ -10,30 +14,58 @@ from typing import TYPE_CHECKING, Final
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...metadata.election_answers import elections_failed
+from ...wire.messages.api_43_elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
 from ..controller_call import message_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...contracts.api_handler import Answer, RequestContext
     from ...metadata.controller_calls import ControllerCalls
-    from ...wire.messages.api_43_elect_leaders import ElectLeadersRequest
+    from ...replication.hand_overs import HandOvers, Outcome
 
+PREFERRED: Final = 0
 FIRST_VERSION_WITH_ERROR: Final = 1
 """Before it, errors stand with the partitions alone."""
 
 
 class ElectLeadersHandler:
-    """Answers ElectLeaders through the controller."""
+    """Answers ElectLeaders through the controller, and through leaders that were voted for."""
 
     api_key = 43
     pieces = ListPieces("topic_partitions.partitions", answers=["replica_election_results.partition_result"])
 
-    def __init__(self, *, calls: ControllerCalls) -> None:
-        """Make the handler; `calls` bring what is asked to the controller."""
+    def __init__(self, *, calls: ControllerCalls, hand_overs: HandOvers | None = None) -> None:
+        """Make the handler.
+
+        Args:
+            calls: Bring what is asked to the controller.
+            hand_overs: How leaders that were voted for make way; None: there are none, or others ask them.
+        """
         self._calls = calls
+        self._hand_overs = hand_overs
 
     async def handle_async(self, request: ElectLeadersRequest, context: RequestContext) -> Answer:
         """Answer once the elections are durable. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request, None if request.topic_partitions == [] else request.timeout_ms)
+        if self._hand_overs is None or request.election_type != PREFERRED or request.topic_partitions == []:
+            return await self._ask(request)
+        asked = request.topic_partitions
+        wanted = None if asked is None else [(topic.topic, index) for topic in asked for index in topic.partitions]
+        voted = await self._hand_overs.elect(wanted, request.timeout_ms)
+        rest = _without(request, voted)
+        answer = ElectLeadersResponse() if rest.topic_partitions == [] else await self._ask(rest)
+        return _joined(answer, voted)
+
+    async def _ask(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        timeout_ms = None if request.topic_partitions == [] else request.timeout_ms
+        answer: ElectLeadersResponse = await self._calls.ask(request, timeout_ms)
+        return answer
 
     def error_response(
         self, request: ElectLeadersRequest, context: RequestContext, code: ErrorCode, detail: str
@@ -43,3 +75,29 @@ class ElectLeadersHandler:
         if context.api_version < FIRST_VERSION_WITH_ERROR:
             response.error_code = ErrorCode.NONE
         return response
+
+
+def _without(request: ElectLeadersRequest, voted: Mapping[tuple[str, int], Outcome]) -> ElectLeadersRequest:
+    """Return what the controller is to be asked for; of all partitions it leaves out those whose replicas vote."""
+    if request.topic_partitions is None or not voted:
+        return request
+    left = [
+        TopicPartitions(topic=topic.topic, partitions=indexes)
+        for topic in request.topic_partitions
+        if (indexes := [index for index in topic.partitions if (topic.topic, index) not in voted])
+    ]
+    return ElectLeadersRequest(
+        election_type=request.election_type, topic_partitions=left, timeout_ms=request.timeout_ms
+    )
+
+
+def _joined(answer: ElectLeadersResponse, voted: Mapping[tuple[str, int], Outcome]) -> ElectLeadersResponse:
+    """Return the controller's answer with what became of the partitions whose replicas vote."""
+    results = {result.topic: result for result in answer.replica_election_results}
+    for (topic, index), outcome in voted.items():
+        result = results.setdefault(topic, ReplicaElectionResult(topic=topic))
+        result.partition_result.append(
+            PartitionResult(partition_id=index, error_code=outcome.code, error_message=outcome.message)
+        )
+    answer.replica_election_results = list(results.values())
+    return answer

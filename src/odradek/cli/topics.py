@@ -12,9 +12,13 @@ from .output import dim, plural, print_json, print_table
 if TYPE_CHECKING:
     import argparse
 
+    from odradek.client import TopicPartition
+    from odradek.client.admin_values import QuorumDescription
     from odradek.client.cluster import TopicInfo
 
     from .cluster_calls import ClusterCalls
+
+_ELECTION: Final = "odradek.election"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -127,7 +131,9 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Show a topic's partitions (leader, replicas, in-sync replicas, first and next offset) and the settings that "
-        "differ from the broker's. `odradek configs describe topic TOPIC --all` shows every setting.",
+        "differ from the broker's. `odradek configs describe topic TOPIC --all` shows every setting.\n\n"
+        "Where replicas vote (odradek.election=quorum) the epoch is their term, isr says which of them live, and each "
+        "voter stands with the offset at which its log ended when the leader heard of it last.",
         [("topics describe orders", "one topic"), ("topics describe --json", "all topics, for a script")],
     )
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are not internal")
@@ -148,8 +154,17 @@ async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
         print(f"{shown['topic']}  {dim(str(shown['topic_id']))}")
         for key, value in shown["configs"].items():
             print(f"  {key}={value}")
-        columns = ("partition", "leader", "epoch", "replicas", "isr", "start", "end")
-        print_table(columns, [[row[name] for name in columns] for row in shown["partitions"]])
+        columns = ["partition", "leader", "epoch", "replicas", "isr", "start", "end"]
+        rows = [[row[name] for name in columns] for row in shown["partitions"]]
+        if any("voters" in row for row in shown["partitions"]):
+            columns.append("voters")
+            rows = [[*cells, _voters(row)] for cells, row in zip(rows, shown["partitions"], strict=True)]
+        print_table(columns, rows)
+
+
+def _voters(row: dict[str, Any]) -> str:
+    """Return each voter with the end of its log, `-` where no leader told."""
+    return " ".join(f"{voter['id']}@{voter['end']}" for voter in row.get("voters", ())) or "-"
 
 
 async def _describe_topic(calls: ClusterCalls, topic: TopicInfo) -> dict[str, Any]:
@@ -159,7 +174,11 @@ async def _describe_topic(calls: ClusterCalls, topic: TopicInfo) -> dict[str, An
 
     offsets = await calls.offsets(TopicPartition(topic.name, number) for number in topic.available)
     configs = await calls.admin.describe_configs(ResourceType.TOPIC, topic.name)
-    rows = []
+    quorums: dict[TopicPartition, QuorumDescription] = {}
+    if _ELECTION in configs:  # a topic keeps the election it was made with, whatever this says; Kafka has one alone
+        places = [TopicPartition(topic.name, number) for number in topic.available]
+        quorums = await calls.admin.describe_partition_quorums(places)
+    rows: list[dict[str, Any]] = []
     for number, partition in sorted(topic.partitions.items()):
         found = offsets.get(TopicPartition(topic.name, number))
         rows.append(
@@ -173,6 +192,10 @@ async def _describe_topic(calls: ClusterCalls, topic: TopicInfo) -> dict[str, An
                 "end": found.end if found else None,
             }
         )
+        quorum = quorums.get(TopicPartition(topic.name, number))
+        if quorum is not None:
+            rows[-1]["high_watermark"] = quorum.high_watermark
+            rows[-1]["voters"] = [{"id": each.replica_id, "end": each.log_end_offset} for each in quorum.voters]
     own = {config.name: config.value for config in configs.values() if config.source is ConfigSource.TOPIC}
     return {"topic": topic.name, "topic_id": id_text(topic.topic_id), "configs": own, "partitions": rows}
 

@@ -65,6 +65,12 @@ class BlockingAdmin(Blocking[Admin]):
         """As `Admin.describe_quorum`."""
         return self._call(self._client.describe_quorum)
 
+    def describe_partition_quorums(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, QuorumDescription]:
+        """As `Admin.describe_partition_quorums`."""
+        return self._call(self._client.describe_partition_quorums, partitions)
+
     def add_raft_voter(self, voter_id: int, directory_id: UUID, listeners: Sequence[tuple[str, str, int]]) -> None:
         """As `Admin.add_raft_voter`."""
         self._call(self._client.add_raft_voter, voter_id, directory_id, listeners)

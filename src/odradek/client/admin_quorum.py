@@ -1,4 +1,4 @@
-"""Shell: admin calls about who keeps the metadata.
+"""Shell: admin calls about who keeps the metadata, and about the voters of topics.
 
 .. versionadded:: 0.1
 """
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
-    from odradek.kernel.wire.messages.api_55_describe_quorum import ReplicaState
+    from odradek.kernel.types import TopicPartition
+    from odradek.kernel.wire.messages.api_55_describe_quorum import ReplicaState, ResponsePartitionData
 
 
 class QuorumCalls(AdminCalls):
@@ -45,13 +46,34 @@ class QuorumCalls(AdminCalls):
         listeners = {
             node.node_id: tuple((each.name, each.host, each.port) for each in node.listeners) for node in response.nodes
         }
-        return QuorumDescription(
-            partition.leader_id,
-            partition.leader_epoch,
-            partition.high_watermark,
-            tuple(_replicas(partition.current_voters, listeners)),
-            tuple(_replicas(partition.observers, {})),
-        )
+        return _description(partition, listeners)
+
+    async def describe_partition_quorums(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, QuorumDescription]:
+        """Return the voters of partitions whose replicas vote, and how far each is, as their leaders tell.
+
+        Those that nobody leads now, or whose replicas do not vote, are left out. Kafka has none that do.
+        """
+        wanted = {(each.topic, each.partition): each for each in partitions}
+        await self.know(wanted.values())
+        by_leader: dict[int, dict[str, TopicData]] = {}
+        for each in wanted.values():
+            leader_id = self.leader(each)()
+            if leader_id is not None:
+                topics = by_leader.setdefault(leader_id, {})
+                topic = topics.setdefault(each.topic, TopicData(topic_name=each.topic))
+                topic.partitions.append(PartitionData(partition_index=each.partition))
+        found: dict[TopicPartition, QuorumDescription] = {}
+        for leader_id, topics in by_leader.items():
+            request = DescribeQuorumRequest(topics=list(topics.values()))
+            answer: DescribeQuorumResponse = await self.call(request, _check_request, node_of=self.broker(leader_id))
+            for told in answer.topics:
+                for part in told.partitions:
+                    place = wanted.get((told.topic_name, part.partition_index))
+                    if place is not None and not part.error_code:
+                        found[place] = _description(part, {})
+        return found
 
     async def add_raft_voter(
         self, voter_id: int, directory_id: UUID, listeners: Sequence[tuple[str, str, int]]
@@ -98,11 +120,27 @@ class QuorumCalls(AdminCalls):
         await self.call(request, check)
 
 
+def _check_request(answer: DescribeQuorumResponse) -> None:
+    check_item(answer.error_code, "quorums of topics", answer.error_message)
+
+
 def _check_quorum(answer: DescribeQuorumResponse) -> None:
     check_item(answer.error_code, "metadata quorum", answer.error_message)
     for topic in answer.topics:
         for partition in topic.partitions:
             check_item(partition.error_code, "metadata quorum", partition.error_message)
+
+
+def _description(
+    partition: ResponsePartitionData, listeners: Mapping[int, tuple[tuple[str, str, int], ...]]
+) -> QuorumDescription:
+    return QuorumDescription(
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        tuple(_replicas(partition.current_voters, listeners)),
+        tuple(_replicas(partition.observers, {})),
+    )
 
 
 def _replicas(

@@ -90,7 +90,7 @@ class ClusterDescription:
 
 @attrs.frozen
 class QuorumReplica:
-    """A controller's or a broker's copy of the metadata log.
+    """A controller's or a broker's copy of the metadata log, or a voter's of a topic's partition.
 
     Attributes:
         replica_id: Its node.
@@ -111,10 +111,10 @@ class QuorumReplica:
 
 @attrs.frozen
 class QuorumDescription:
-    """Who keeps the metadata, as whoever leads them tells it.
+    """Who keeps the metadata, or a partition whose replicas vote, as whoever leads them tells it.
 
     Attributes:
-        leader_id: The active controller.
+        leader_id: The active controller, or the partition's leader.
         leader_epoch: The epoch in which it leads.
         high_watermark: Where the committed records end.
         voters: Who elects the leader, by id.
