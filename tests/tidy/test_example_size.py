@@ -1,4 +1,4 @@
-"""The template of a plugin stays small: a storage of a stranger's is at most 200 lines of code."""
+"""Examples of plugins stay small: a storage, or a delay queue, of a stranger's is at most 200 lines of code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import io
 import tokenize
 from pathlib import Path
 
-STORAGE = Path(__file__).parents[2] / "examples/plugin_template/src/odradek_template/sqlite_storage.py"
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = ("business_hours_queue.py", "plugin_template/src/odradek_template/sqlite_storage.py")
 LINES_MAX = 200
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -34,5 +37,6 @@ def test_comments_and_docstrings_are_no_code() -> None:
     )
 
 
-def test_the_templates_storage_is_small() -> None:
-    assert lines_of_code(STORAGE.read_text()) <= LINES_MAX
+@pytest.mark.parametrize("example", SMALL)
+def test_an_example_is_small(example: str) -> None:
+    assert lines_of_code((EXAMPLES / example).read_text()) <= LINES_MAX

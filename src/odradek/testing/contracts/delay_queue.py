@@ -18,18 +18,17 @@ from odradek.kernel.api import WaitingRecord
 if TYPE_CHECKING:
     from odradek.kernel.contracts.delay_queue import DelayQueue, DelayQueueFactory
 
-_NOW_MS = 1_700_000_000_000
 _YEAR_MS = 366 * 86_400_000
 _NAME, _OTHER_NAME = b"n" * 16, b"o" * 16
 _STEPS_MAX = 100_000
 
 
-def _sample(count: int = 3_000) -> list[WaitingRecord]:
+def _sample(now_ms: int, count: int = 3_000) -> list[WaitingRecord]:
     """Return records as a log has them: in the order of their offsets, due at any time, many at once, some in years."""
     drawn = random.Random(7)
     spans = (1, 50, 60_000, _YEAR_MS, 300 * _YEAR_MS)
     return [
-        WaitingRecord(_NOW_MS + drawn.randrange(drawn.choice(spans)), number, number - number % 10)
+        WaitingRecord(now_ms + drawn.randrange(drawn.choice(spans)), number, number - number % 10)
         for number in range(count)
     ]
 
@@ -58,7 +57,14 @@ def _deliver_all(queue: DelayQueue, now_ms: int) -> list[WaitingRecord]:
 
 
 class DelayQueueContract:
-    """What every delay queue promises."""
+    """What every delay queue promises.
+
+    Attributes:
+        now_ms: A moment, in epoch milliseconds, at which the queue hands out what is due; so it does at the same time
+            of the same weekday in 301 leap years.
+    """
+
+    now_ms = 1_700_000_000_000
 
     def make_factory(self) -> DelayQueueFactory:
         """Return the factory that the plugin offers."""
@@ -71,76 +77,76 @@ class DelayQueueContract:
         return self.make_factory().restore(b"".join(queue.encode()))
 
     def test_all_that_waits_is_due_once_by_time_and_then_by_offset(self) -> None:
-        waiting = _sample()
+        waiting = _sample(self.now_ms)
         queue = _filled(self._new(), waiting)
 
         assert queue.waiting_count == len(waiting)
-        assert _deliver_all(queue, _NOW_MS + 301 * _YEAR_MS) == sorted(waiting)
+        assert _deliver_all(queue, self.now_ms + 301 * _YEAR_MS) == sorted(waiting)
         assert queue.waiting_count == 0
 
     def test_nothing_is_due_early(self) -> None:
-        queue = _filled(self._new(), [WaitingRecord(_NOW_MS, 1, 0), WaitingRecord(_NOW_MS + 1, 2, 0)])
+        queue = _filled(self._new(), [WaitingRecord(self.now_ms, 1, 0), WaitingRecord(self.now_ms + 1, 2, 0)])
 
-        assert _due(queue, _NOW_MS - 1) == []
-        assert _due(queue, _NOW_MS) == [WaitingRecord(_NOW_MS, 1, 0)]
+        assert _due(queue, self.now_ms - 1) == []
+        assert _due(queue, self.now_ms) == [WaitingRecord(self.now_ms, 1, 0)]
 
     def test_what_is_due_waits_until_it_was_delivered(self) -> None:
-        queue = _filled(self._new(), [WaitingRecord(_NOW_MS, 1, 0)])
+        queue = _filled(self._new(), [WaitingRecord(self.now_ms, 1, 0)])
 
-        assert _due(queue, _NOW_MS) == _due(queue, _NOW_MS)
+        assert _due(queue, self.now_ms) == _due(queue, self.now_ms)
         assert queue.waiting_count == 1
 
     def test_it_says_when_to_look_again_and_never_too_late(self) -> None:
         queue = self._new()
         assert queue.next_due_ms() is None
 
-        _filled(queue, [WaitingRecord(_NOW_MS + _YEAR_MS, 1, 0), WaitingRecord(_NOW_MS + 5, 2, 0)])
+        _filled(queue, [WaitingRecord(self.now_ms + _YEAR_MS, 1, 0), WaitingRecord(self.now_ms + 5, 2, 0)])
         told = queue.next_due_ms()
 
         assert told is not None
-        assert told <= _NOW_MS + 5
+        assert told <= self.now_ms + 5
 
     def test_a_delivery_ends_the_wait_of_all_that_was_in_the_order_before(self) -> None:
-        waiting = sorted(_sample())
+        waiting = sorted(_sample(self.now_ms))
         queue = _filled(self._new(), sorted(waiting, key=lambda each: each.origin))
         last = waiting[len(waiting) // 2]
         queue.delivered(last.due_ms, last.origin)
 
-        assert _deliver_all(queue, _NOW_MS + 301 * _YEAR_MS) == [each for each in waiting if each > last]
+        assert _deliver_all(queue, self.now_ms + 301 * _YEAR_MS) == [each for each in waiting if each > last]
 
     def test_what_comes_late_is_due_at_once(self) -> None:
-        queue = _filled(self._new(), [WaitingRecord(_NOW_MS, 1, 0)])
-        queue.delivered(_NOW_MS, 1)
-        _filled(queue, [WaitingRecord(_NOW_MS - 5, 9, 8)])
+        queue = _filled(self._new(), [WaitingRecord(self.now_ms, 1, 0)])
+        queue.delivered(self.now_ms, 1)
+        _filled(queue, [WaitingRecord(self.now_ms - 5, 9, 8)])
 
-        assert _due(queue, _NOW_MS) == [WaitingRecord(_NOW_MS - 5, 9, 8)]
+        assert _due(queue, self.now_ms) == [WaitingRecord(self.now_ms - 5, 9, 8)]
 
     def test_a_name_withdraws_what_was_produced_before(self) -> None:
-        queue = _filled(self._new(), [WaitingRecord(_NOW_MS, 1, 0), WaitingRecord(_NOW_MS, 6, 5)])
+        queue = _filled(self._new(), [WaitingRecord(self.now_ms, 1, 0), WaitingRecord(self.now_ms, 6, 5)])
         queue.cancelled(_NAME, 4)
 
         assert [queue.is_withdrawn(_NAME, origin) for origin in (1, 6)] == [True, False]
         assert [queue.is_withdrawn(name, 1) for name in (_OTHER_NAME, None)] == [False, False]
 
     def test_a_withdrawal_is_kept_while_it_may_concern_something(self) -> None:
-        queue = _filled(self._new(), [WaitingRecord(_NOW_MS + 10, 1, 0)])
+        queue = _filled(self._new(), [WaitingRecord(self.now_ms + 10, 1, 0)])
         queue.cancelled(_NAME, 4)
-        queue.forget_cancels(_NOW_MS + 5, None)
+        queue.forget_cancels(self.now_ms + 5, None)
 
         assert queue.is_withdrawn(_NAME, 1)
 
-        queue.delivered(_NOW_MS + 10, 1)
-        queue.forget_cancels(_NOW_MS + 11, 1)
+        queue.delivered(self.now_ms + 10, 1)
+        queue.forget_cancels(self.now_ms + 11, 1)
         assert queue.is_withdrawn(_NAME, 1)  # a transaction from offset 1 on is open
 
     def test_what_a_log_no_more_holds_does_not_wait(self) -> None:
-        queue = _filled(self._new(), [WaitingRecord(_NOW_MS, 1, 0), WaitingRecord(_NOW_MS, 6, 5)])
+        queue = _filled(self._new(), [WaitingRecord(self.now_ms, 1, 0), WaitingRecord(self.now_ms, 6, 5)])
         queue.start_advanced(5)
 
-        assert _deliver_all(queue, _NOW_MS) == [WaitingRecord(_NOW_MS, 6, 5)]
+        assert _deliver_all(queue, self.now_ms) == [WaitingRecord(self.now_ms, 6, 5)]
 
     def test_what_was_kept_is_what_the_log_says(self) -> None:
-        waiting = sorted(_sample())
+        waiting = sorted(_sample(self.now_ms))
         queue = _filled(self._new(), sorted(waiting, key=lambda each: each.origin))
         queue.cancelled(_NAME, 10)
         queue.delivered(waiting[700].due_ms, waiting[700].origin)
@@ -148,10 +154,10 @@ class DelayQueueContract:
 
         assert copy.is_withdrawn(_NAME, 9)
         assert copy.waiting_count == queue.waiting_count
-        assert _deliver_all(copy, _NOW_MS + 301 * _YEAR_MS) == waiting[701:]
+        assert _deliver_all(copy, self.now_ms + 301 * _YEAR_MS) == waiting[701:]
 
     def test_what_was_kept_and_is_damaged_is_refused(self) -> None:
-        data = b"".join(_filled(self._new(), _sample(20)).encode())
+        data = b"".join(_filled(self._new(), _sample(self.now_ms, 20)).encode())
         for damaged in (b"", data[:-1], data[:10], bytes([data[0] ^ 1]) + data[1:]):
             with pytest.raises(ValueError):  # noqa: PT011 - which words is the queue's own business
                 self.make_factory().restore(damaged)

@@ -1,0 +1,143 @@
+"""A delay queue of one's own, as a plugin in one file: what is due is delivered in business hours, and not at night.
+
+A record that is due on a Saturday is seen on Monday morning: reminders for people. In `odradek.toml`:
+
+    [plugins]
+    enable = ["*", "examples.business_hours_queue"]
+
+    [topics.reminders]
+    "odradek.delay.enable" = true
+    "odradek.delay.queue" = "business_hours"
+
+It keeps what waits in one sorted list: fine for some ten thousand records a partition. `wheel` is made for millions.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from odradek.kernel.api import DelayQueueFactory, WaitingRecord, hookimpl
+
+
+@dataclass(frozen=True)
+class BusinessHours:
+    """When records may be delivered: on these weekdays (0 is Monday), from one time of the day to another, there."""
+
+    zone: ZoneInfo
+    weekdays: frozenset[int] = frozenset(range(5))
+    begin: time = time(9)
+    end: time = time(17)
+
+    def opens_at(self, ms: int) -> int:
+        """Return the first moment from one on that lies in business hours; both are epoch milliseconds."""
+        try:
+            moment = datetime.fromtimestamp(ms / 1000, self.zone)
+            if moment.weekday() in self.weekdays and self.begin <= moment.time() < self.end:
+                return ms
+            day = moment.date() + timedelta(days=moment.time() >= self.begin)
+            while day.weekday() not in self.weekdays:
+                day += timedelta(days=1)
+        except (OverflowError, ValueError, OSError):  # after the year 9999 there are no more days
+            return ms
+        return int(datetime.combine(day, self.begin, self.zone).timestamp() * 1000)
+
+
+class BusinessHoursQueue:
+    """A `DelayQueue`: what waits in one partition, in the order in which it is due."""
+
+    def __init__(
+        self, hours: BusinessHours, waiting: Iterable[WaitingRecord] = (), cancels: Mapping[bytes, int] | None = None
+    ) -> None:
+        self._hours = hours
+        self._waiting = sorted(waiting)
+        self._cancels = dict(cancels or {})
+
+    @property
+    def waiting_count(self) -> int:
+        """How many records wait."""
+        return len(self._waiting)
+
+    def waits(self, waiting: WaitingRecord) -> None:
+        """Take note of a record that waits."""
+        insort(self._waiting, waiting)
+
+    def note_due(self, due_ms: int) -> None:
+        """Take note of a record that may wait later: here it makes no difference."""
+
+    def cancelled(self, id_digest: bytes, origin: int) -> None:
+        """Take note that the records of a name that were produced before an offset are withdrawn."""
+        self._cancels[id_digest] = max(origin, self._cancels.get(id_digest, -1))
+
+    def delivered(self, due_ms: int, origin: int) -> None:
+        """End the wait of a record, and of all before it."""
+        del self._waiting[: bisect_right(self._waiting, (due_ms, origin), key=lambda each: each[:2])]
+
+    def start_advanced(self, offset: int) -> None:
+        """End the wait of what the log no more holds."""
+        self._waiting = [each for each in self._waiting if each.companion >= offset]
+
+    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
+        """Forget withdrawals of what does not wait any more, and cannot come to wait."""
+        first = min((each.origin for each in self._waiting), default=None)
+        oldest = min((origin for origin in (first, pending_origin) if origin is not None), default=None)
+        self._cancels = {
+            name: origin for name, origin in self._cancels.items() if oldest is not None and oldest < origin
+        }
+
+    def prepare(self, now_ms: int) -> bool:
+        """Have nothing to prepare."""
+        return True
+
+    def due(self, now_ms: int, count_max: int) -> Sequence[WaitingRecord]:
+        """Return the first records that are due, if it is the time to deliver them."""
+        if self._hours.opens_at(now_ms) != now_ms:
+            return []
+        first = self._waiting[:count_max]
+        return first[: bisect_right(first, now_ms, key=lambda each: each.due_ms)]
+
+    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
+        """Return whether the record of a name, produced at an offset, was withdrawn."""
+        return id_digest is not None and origin < self._cancels.get(id_digest, -1)
+
+    def next_due_ms(self) -> int | None:
+        """Return when to look again: what is due at night is so in the morning."""
+        return self._hours.opens_at(self._waiting[0].due_ms) if self._waiting else None
+
+    def encode(self) -> Iterator[bytes]:
+        """Return all of it, to be kept beside the log."""
+        cancels = {name.hex(): origin for name, origin in self._cancels.items()}
+        data = json.dumps({"waiting": self._waiting, "cancels": cancels}).encode()
+        yield zlib.crc32(data).to_bytes(4, "big")
+        yield data
+
+
+class BusinessHoursFactory:
+    """A `DelayQueueFactory`."""
+
+    def __init__(self, hours: BusinessHours) -> None:
+        self._hours = hours
+
+    def new(self) -> BusinessHoursQueue:
+        """Make a queue in which nothing waits."""
+        return BusinessHoursQueue(self._hours)
+
+    def restore(self, data: bytes) -> BusinessHoursQueue:
+        """Return the queue that was encoded; a `ValueError` has the broker read the log instead."""
+        if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4] or not data:
+            raise ValueError("what was kept of the queue is damaged")
+        kept = json.loads(data[4:])
+        waiting = [WaitingRecord(*each) for each in kept["waiting"]]
+        cancels = {bytes.fromhex(name): origin for name, origin in kept["cancels"].items()}
+        return BusinessHoursQueue(self._hours, waiting, cancels)
+
+
+@hookimpl
+def odradek_delay_queues() -> Mapping[str, DelayQueueFactory]:
+    """Offer `odradek.delay.queue=business_hours`."""
+    return {"business_hours": BusinessHoursFactory(BusinessHours(ZoneInfo("Europe/Berlin")))}
