@@ -10,6 +10,7 @@
 | | `python -m benchmarks.scale --beside` puts it beside Apache Kafka's, where the peers are |
 | `cluster` | three brokers: start, idle, time to the next record after a kill and in a drain; what two brokers take |
 | `metadata` | 100,000 partitions, 100 brokers: a snapshot, heartbeats, elections, fences, by simulated controllers |
+| `delay` | delayed records: taking, keeping, delivering them, how late, and the next start, by how many wait |
 | `stalls` | how long another client waits beside a request for thousands of partitions, or millions of records |
 | `long_operations` | how long a coordinator works in one go, as when a large group changes its protocol |
 | `simulation` | what a simulated broker costs: an idle hour, requests a second |
@@ -54,6 +55,7 @@ COMMANDS = {
     "scale": [sys.executable, "-m", "benchmarks.scale"],
     "cluster": [sys.executable, "-m", "benchmarks.cluster", "--beside"],
     "metadata": [sys.executable, "-m", "benchmarks.metadata"],
+    "delay": [sys.executable, "-m", "benchmarks.delay"],
     "stalls": [sys.executable, "-m", "benchmarks.stalls"],
     "long_operations": [sys.executable, "-m", "benchmarks.long_operations"],
     "simulation": [sys.executable, "-m", "benchmarks.simulation"],

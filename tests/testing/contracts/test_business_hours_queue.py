@@ -32,8 +32,6 @@ def ms(*moment: int) -> int:
 
 
 class TestBusinessHours(DelayQueueContract):
-    now_ms = ms(2023, 11, 14, 10)  # a Tuesday
-
     def make_factory(self) -> DelayQueueFactory:
         return BusinessHoursFactory(BERLIN)
 

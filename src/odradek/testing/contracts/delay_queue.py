@@ -61,10 +61,10 @@ class DelayQueueContract:
 
     Attributes:
         now_ms: A moment, in epoch milliseconds, at which the queue hands out what is due; so it does at the same time
-            of the same weekday in 301 leap years.
+            of the same weekday in 301 leap years. A Tuesday, ten o'clock in Greenwich, if nothing else is said.
     """
 
-    now_ms = 1_700_000_000_000
+    now_ms = 1_699_956_000_000
 
     def make_factory(self) -> DelayQueueFactory:
         """Return the factory that the plugin offers."""
