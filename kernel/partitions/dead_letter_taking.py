@@ -92,23 +92,33 @@ class DeadLetterTaking:
         taken_count: How many dead letters were taken.
     """
 
-    def __init__(self, *, node_id: int, replicas: Replicas, writes: StagedWrites, clock: Clock) -> None:
-        """Begin; nothing is known but what the logs say."""
+    def __init__(
+        self, *, node_id: int, replicas: Replicas, writes: StagedWrites, clock: Clock, on_more: Callable[[], None]
+    ) -> None:
+        """Begin; nothing is known but what the logs say. `on_more` is called when another broker may have more."""
         self._node_id = node_id
         self._replicas = replicas
         self._writes = writes
         self._clock = clock
+        self._on_more = on_more
         self._takings: dict[Replica, Taking] = {}
+        self._asking: dict[int, trio.CancelScope] = {}
         self.taken_count = 0
 
     async def take_some(
-        self, due: Sequence[tuple[Replica, TopicPartition, int, uuid.UUID]], others: OtherLeaders | None
+        self,
+        due: Sequence[tuple[Replica, TopicPartition, int, uuid.UUID]],
+        others: OtherLeaders | None,
+        handler_nursery: trio.Nursery,
     ) -> bool:
-        """Read each source once; return whether any brought something. Cancelled: what was appended stays.
+        """Read each source that is led here; return whether any brought something. Other brokers are asked beside.
+
+        One that does not answer holds up nobody else, and is not waited for when it leads no source any more.
 
         Args:
             due: The partitions that are led here, each with its source, who leads that, and its topic's id.
             others: The way to other brokers.
+            handler_nursery: Has the tasks that ask them.
         """
         elsewhere: dict[int, list[Taking]] = {}
         has_more = False
@@ -121,14 +131,14 @@ class DeadLetterTaking:
                 has_more = self._take(taking, self._read_here(taking)) or has_more
             elif node_id >= 0 and others is not None:
                 elsewhere.setdefault(node_id, []).append(taking)
-        results: list[bool] = []
-        async with trio.open_nursery() as nursery:
-            for node_id, takings in elsewhere.items():
-                assert others is not None, "only then there is something elsewhere"
-                nursery.start_soon(
-                    self._take_from, others, node_id, takings, results.append, name=f"dead letters of broker {node_id}"
-                )
-        return has_more or any(results)
+        for node_id in self._asking.keys() - elsewhere.keys():
+            self._asking[node_id].cancel()
+        for node_id, takings in elsewhere.items():
+            if node_id not in self._asking and others is not None:
+                scope = self._asking[node_id] = trio.CancelScope()
+                name = f"dead letters of broker {node_id}"
+                handler_nursery.start_soon(self._take_from, others, node_id, takings, scope, name=name)
+        return has_more
 
     def _taking(self, replica: Replica, source: TopicPartition, topic_id: uuid.UUID) -> Taking:
         taking = self._takings.get(replica)
@@ -165,17 +175,20 @@ class DeadLetterTaking:
         return SourceRead(batches, size_bytes, [AbortedRange(each.producer_id, each.first_offset) for each in aborted])
 
     async def _take_from(
-        self, others: OtherLeaders, node_id: int, takings: Collection[Taking], note: Callable[[bool], None]
+        self, others: OtherLeaders, node_id: int, takings: Collection[Taking], scope: trio.CancelScope
     ) -> None:
         """Take what another broker has; what cannot be had now is asked for again."""
         wanted = [Wanted(each.source, each.topic_id, each.position.offset, each.bytes_max) for each in takings]
         try:
-            found = await others.read(node_id, wanted)
+            with scope:
+                found = await others.read(node_id, wanted)
+                came_on = [self._take(taking, found.get(taking.source)) for taking in takings]
+                if any(came_on):
+                    self._on_more()
         except Exception as error:  # it is gone, or has a bug: others are taken from
             log.debug("dead letters: broker %d: %s", node_id, error)
-            return
-        for taking in takings:
-            note(self._take(taking, found.get(taking.source)))
+        finally:
+            del self._asking[node_id]
 
     # --------------------------------------------------------------------------------------------------------- appends
 

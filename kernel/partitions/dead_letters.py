@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from .replicas import Replicas
     from .staged_writes import StagedWrites
 
-LOOK_AROUND_S: Final = 0.25
-"""So often retry topics are looked at."""
+LOOK_AGAIN_S: Final = 0.125
+"""So soon a retry topic that brought something is looked at again, ..."""
+LOOK_AROUND_S: Final = 1.0
+"""... and one that brings nothing so often, in the end."""
 
 
 class DeadLetters:
@@ -37,7 +39,6 @@ class DeadLetters:
 
     Attributes:
         others: The way to other brokers; None of a broker alone.
-        taken_count: How many dead letters were taken since the start.
     """
 
     def __init__(
@@ -66,7 +67,11 @@ class DeadLetters:
         self._taking: DeadLetterTaking | None = None
         self._woken = trio.Event()
         self.others: OtherLeaders | None = None
-        self.taken_count = 0
+
+    @property
+    def taken_count(self) -> int:
+        """How many dead letters were taken since the start."""
+        return 0 if self._taking is None else self._taking.taken_count
 
     def watch(self, replica: Replica) -> None:
         """Take dead letters into a replica as long as it is served, while it leads and its topic is made for them."""
@@ -75,17 +80,26 @@ class DeadLetters:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take until cancelled; what was not taken is taken by who leads then."""
-        task_status.started()
-        while True:
-            if await self.take_some():
-                await trio.lowlevel.checkpoint()
-                continue
-            self._woken = trio.Event()
-            with trio.move_on_after(LOOK_AROUND_S if self._watched else float("inf")):
-                await self._woken.wait()
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            pause_s = LOOK_AGAIN_S
+            while True:
+                self._woken = trio.Event()
+                if await self._take_some(nursery):
+                    await trio.lowlevel.checkpoint()
+                    pause_s = LOOK_AGAIN_S
+                    continue
+                pause_s = min(2 * pause_s, LOOK_AROUND_S)
+                with trio.move_on_after(pause_s if self._watched else float("inf")) as scope:
+                    await self._woken.wait()
+                if not scope.cancelled_caught:
+                    pause_s = LOOK_AGAIN_S
 
-    async def take_some(self) -> bool:
-        """Look at every source once; return whether any brought something. Cancelled: what was appended stays."""
+    async def _take_some(self, nursery: trio.Nursery) -> bool:
+        """Look at every source once; return whether one that is led here brought something.
+
+        Other brokers are asked by tasks of the nursery, which is that of `run`; what they bring wakes that.
+        """
         due: list[tuple[Replica, TopicPartition, int, uuid.UUID]] = []
         for replica in list(self._watched):
             if replica.offline_reason is not None and not self._replicas.is_served(replica):
@@ -94,17 +108,19 @@ class DeadLetters:
                 source = TopicPartition(replica.settings.dead_letters_of, replica.partition.partition)
                 if (leader := self._leader_of(source)) is not None:
                     due.append((replica, source, *leader))
-        if not due:
-            return False
         if self._taking is None:
+            if not due:
+                return False
             from .dead_letter_taking import DeadLetterTaking  # a broker without dead letters does not pay for it
 
             self._taking = DeadLetterTaking(
-                node_id=self._node_id, replicas=self._replicas, writes=self._writes, clock=self._clock
+                node_id=self._node_id,
+                replicas=self._replicas,
+                writes=self._writes,
+                clock=self._clock,
+                on_more=lambda: self._woken.set(),
             )
-        has_more = await self._taking.take_some(due, self.others)
-        self.taken_count = self._taking.taken_count
-        return has_more
+        return await self._taking.take_some(due, self.others, nursery)
 
 
 def dead_letter_metrics(letters: DeadLetters) -> list[tuple[str, Metric]]:

@@ -11,7 +11,7 @@ from odradek.testing.running_cluster import running_cluster
 PARTITIONS = 3
 COUNT = 24
 RETRY, LETTERS = "t.g.retry", "t.g.dlq"
-OWNER = {"odradek.retry.topic": "t", "odradek.retry.group": "g", "odradek.retry.levels": "1m"}
+OWNER = {"odradek.retry.topic": "t", "odradek.retry.group": "g", "odradek.retry.levels": "1s"}
 EARLIEST = {"auto.offset.reset": "earliest"}
 
 
@@ -54,9 +54,9 @@ def test_what_died_is_there_once_and_what_failed_comes_back_once_whoever_leads()
         trio.run(fail, bootstrap, range(COUNT // 2))
         cluster.advance("2s")
         cluster.kill(cluster.leader(LETTERS))
-        cluster.advance("20s")
+        cluster.advance("3s")
         trio.run(fail, bootstrap, range(COUNT // 2, COUNT))
-        cluster.advance("2m")
+        cluster.advance("3s")
 
         letters = trio.run(read, bootstrap, LETTERS, COUNT // 2)
         returned = trio.run(read, bootstrap, RETRY, COUNT // 2)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from odradek.kernel.partitions.dead_letter_taking import SourceRead, Wanted
 from odradek.kernel.partitions.dead_letters import DeadLetters
@@ -27,6 +28,7 @@ RETRY = "t.g.retry"
 SOURCE = TopicPartition(RETRY, 0)
 OTHER = 2
 STEPS = 150
+A_WHILE_S = 3.0
 
 
 class Source:
@@ -78,11 +80,13 @@ class DeadPartition(DelayedPartition):
         """Take all that there is."""
 
         async def take() -> None:
-            while await self.letters.take_some():
-                self.hosted.writes.write_staged()
-            self.hosted.writes.write_staged()
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self.letters.run)
+                await trio.sleep(A_WHILE_S)
+                nursery.cancel_scope.cancel()
 
-        trio.run(take)
+        trio.run(take, clock=trio.testing.MockClock(autojump_threshold=0))
+        self.hosted.writes.write_staged()
 
 
 @pytest.fixture
