@@ -10,6 +10,7 @@ import trio
 from odradek.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from odradek.kernel.retry.headers import (
     ATTEMPT,
+    DEAD,
     DLQ_DELIVERY_COUNT,
     DLQ_GROUP,
     DLQ_MESSAGE,
@@ -111,3 +112,91 @@ def test_a_level_that_is_none_is_refused(odradek: Odradek) -> None:
 
     assert refused.status == 1
     assert "no duration" in refused.err
+
+
+@pytest.fixture(scope="module")
+def letters(bootstrap: str) -> None:
+    """Have four records of a group die, in two partitions, for two reasons."""
+
+    async def fill() -> None:
+        async with Admin({"bootstrap.servers": bootstrap}) as admin:
+            await admin.create_topic(NewTopic("t", partitions_count=2))
+            await admin.create_topic(NewTopic("repair"))
+            await admin.create_topic(
+                NewTopic("t.g.dlq", partitions_count=2, configs={"odradek.retry.dead.letters.of": "t.g.retry"})
+            )
+            owner = {"odradek.retry.topic": "t", "odradek.retry.group": "g"}
+            await admin.create_topic(NewTopic("t.g.retry", partitions_count=2, configs=owner))
+        async with (
+            Producer({"bootstrap.servers": bootstrap}) as producer,
+            Consumer({"bootstrap.servers": bootstrap, **ALL}) as consumer,
+        ):
+            for number in range(4):
+                reason = b"time-out" if number % 2 else b"no such customer"
+                said = [(DEAD, b"1"), (REASON, reason), ("own", b"1")]
+                origin = [(ORIGIN, b"t/%d/%d" % (number % 2, number))] if number else []
+                await producer.send(
+                    "t.g.retry", b"v%d" % number, key=b"k", partition=number % 2, headers=[*said, *origin]
+                )
+            consumer.assign([TopicPartition("t.g.dlq", number) for number in range(2)])
+            count = 0
+            with trio.fail_after(20):
+                while count < 4:
+                    count += len(await consumer.poll())
+
+    trio.run(fill)
+
+
+async def read_values(bootstrap: str, topic: str, count: int) -> list[tuple[int, bytes | None, Headers]]:
+    found: list[tuple[int, bytes | None, Headers]] = []
+    async with Consumer({"bootstrap.servers": bootstrap, "isolation.level": "read_committed", **ALL}) as consumer:
+        consumer.assign([TopicPartition(topic, number) for number in range(2 if topic == "t" else 1)])
+        with trio.fail_after(20):
+            while len(found) < count:
+                found += [(each.partition, each.value, dict(each.headers)) for each in await consumer.poll()]
+        found += [(each.partition, each.value, dict(each.headers)) for each in await consumer.poll(timeout_ms=200)]
+    return found
+
+
+@pytest.mark.usefixtures("letters")
+def test_dead_letters_are_listed_shown_replayed_once_and_purged(odradek: Odradek, bootstrap: str) -> None:
+    which = ("t", "--group", "g")
+    listed = odradek.ok("dlq", "list", *which, "--json").json
+    unknown = {"topic": "t", "partition": None, "offset": None, "attempts": 0, "key": "k"}
+    assert listed[0] == {**unknown, "reason": "no such customer", "value": "v0"}
+    assert [(row["partition"], row["offset"], row["value"]) for row in listed[1:]] == [
+        (0, 2, "v2"),
+        (1, 1, "v1"),
+        (1, 3, "v3"),
+    ]
+    assert len(odradek.ok("dlq", "list", *which, "--reason", "time", "--json").json) == 2
+    assert odradek.ok("dlq", "list", *which, "--until", "2000-01-01", "--json").json == []
+    assert "no such customer" in odradek.ok("dlq", "list", *which).out
+    shown = odradek.ok("dlq", "show", *which, "0", "1", "--json").json
+    assert shown["value"] == "v0"
+    assert ["own", "1"] in shown["headers"]
+    assert odradek("dlq", "show", *which, "0", "0").status == 1
+
+    assert "4 dead letters would be replayed" in odradek.ok("dlq", "replay", *which, "--dry-run").out
+    assert odradek.ok("dlq", "replay", *which, "--count", "1", "--json").json["replayed"] == 1
+    assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 3
+    assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 0
+    replayed = trio.run(read_values, bootstrap, "t", 4)
+    assert sorted(value or b"" for _, value, _ in replayed) == [b"v0", b"v1", b"v2", b"v3"]
+    assert all(partition == 1 for partition, value, _ in replayed if value in (b"v1", b"v3"))
+    assert all(headers == {"own": b"1"} for _, _, headers in replayed)
+
+    assert odradek.ok("dlq", "replay", *which, "--to", "repair", "--reason", "time-out", "--json").json["replayed"] == 2
+    assert [value for _, value, _ in trio.run(read_values, bootstrap, "repair", 2)] == [b"v1", b"v3"]
+
+    assert odradek.ok("dlq", "purge", *which, "--before", "2000-01-01", "--json").json["purged"] == 0
+    assert odradek.ok("dlq", "purge", *which, "--dry-run").out == "4 dead letters would go\n"
+    assert odradek.ok("dlq", "purge", *which).out == "4 dead letters deleted\n"
+    assert odradek.ok("dlq", "list", *which).out == "no dead letters\n"
+
+
+def test_dead_letters_of_a_group_without_any_say_how_to_begin(odradek: Odradek) -> None:
+    refused = odradek("dlq", "list", "orders", "--group", "nobody")
+
+    assert refused.status == 1
+    assert "odradek retry enable" in refused.err

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "transactions": "list, describe, find those that hang and end them",
     "delay": "list, show and withdraw records that wait until they are due, and wait for them",
     "retry": "have what a group failed given back later, and in the end kept as dead letters",
+    "dlq": "list, show, replay and purge dead letters",
     "produce": "write records from files or standard input",
     "consume": "read records from any place in a topic",
     "log": "show what is inside segments, indexes and checkpoints on disk",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
 from .log_reads import read_log
 from .options import client_settings, document, natural
-from .output import plural, print_json, print_table
+from .output import moment_text, plural, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
@@ -85,19 +85,10 @@ async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     elif rows:
         print_table(
             ("partition", "offset", "due", "id"),
-            [(row["partition"], row["offset"], _moment(row["due_ms"]), row["id"] or "") for row in rows],
+            [(row["partition"], row["offset"], moment_text(row["due_ms"]), row["id"] or "") for row in rows],
         )
     else:
         print("nothing waits")
-
-
-def _moment(ms: Any) -> str:
-    from datetime import UTC, datetime
-
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"
 
 
 # ------------------------------------------------------------------------------ show
@@ -138,7 +129,7 @@ def _print_record(arguments: argparse.Namespace, found: DelayedRecord) -> None:
             {**row, "id": found.name, "key": _text(record.key), "value": _text(record.value), "headers": headers}
         )
         return
-    print(f"due {_moment(found.due_ms)}, produced {_moment(record.timestamp)} at offset {record.offset}")
+    print(f"due {moment_text(found.due_ms)}, produced {moment_text(record.timestamp)} at offset {record.offset}")
     print_table(("", ""), [("key", _text(record.key) or ""), ("value", _text(record.value) or ""), *headers])
 
 
@@ -178,7 +169,11 @@ async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     print_table(
         ("partition", "waiting", "next due", "last due"),
         [
-            (row["partition"], row["waiting"], *("" if ms is None else _moment(ms) for ms in list(row.values())[2:]))
+            (
+                row["partition"],
+                row["waiting"],
+                *("" if ms is None else moment_text(ms) for ms in list(row.values())[2:]),
+            )
             for row in rows
         ],
     )

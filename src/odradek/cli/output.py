@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,6 +40,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, fil
         ]
         text = "  ".join(cells).rstrip()
         print(text if number or file is not None else dim(text), file=file)
+
+
+def moment_text(ms: Any) -> str:
+    """Return epoch milliseconds as a date and time of UTC; what no calendar has as it is."""
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
 
 
 def _are_numbers(cells: Sequence[object]) -> bool:
