@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
     from ..partitions.replica import Replica
+    from ..types import TopicIdPartition
     from .metadata_parts import CallsOfThisBroker
     from .options import BrokerOptions
     from .plugin_view import PluginView
@@ -179,7 +180,12 @@ class LogParts:
             ),
             retries=Retries(options.retry_policies, machine.clock.now_ms, machine.random),
         )
-        return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)
+
+        def leader_changed(partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
+            self.delivery.note_leader(partition)
+            events.leader_changed(partition, leader_id, leader_epoch)
+
+        return ReplicaLifecycle(self.replicas, opener, on_leader_changed=leader_changed)
 
     def _watch(self, replica: Replica) -> None:
         self.delivery.watch(replica)

@@ -42,7 +42,7 @@ class DelayQueue(Protocol):
 
     @property
     def waiting_count(self) -> int:
-        """How many records wait, withdrawn ones that are not due yet included."""
+        """How many records wait, withdrawn ones that are not due yet included; not too many once `prepare` is True."""
         ...
 
     def waits(self, waiting: WaitingRecord) -> None:
@@ -58,7 +58,11 @@ class DelayQueue(Protocol):
         ...
 
     def delivered(self, due_ms: int, origin: int) -> None:
-        """Take note that a record was delivered: it and all that is in the order before it do not wait any more."""
+        """Take note that a record was delivered: it and all that is in the order before it do not wait any more.
+
+        There may be any number of those, on a replica that was not asked what is due: what takes long is left to
+        `prepare`.
+        """
         ...
 
     def start_advanced(self, offset: int) -> None:
@@ -75,7 +79,7 @@ class DelayQueue(Protocol):
         ...
 
     def prepare(self, now_ms: int) -> bool:
-        """Work for a moment towards what is due; return False when there is more to do."""
+        """Work for a moment towards what is due, and on what was delivered; return False when there is more to do."""
         ...
 
     def due(self, now_ms: int, count_max: int) -> Sequence[WaitingRecord]:

@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 RECORDS_PER_BATCH: Final = 500
 STALE_TIMES_MAX: Final = 64
 """So many times are kept, beside twice those that count, before those go for which an earlier one was said."""
+PREPARED_AHEAD_MS: Final = 2_000
+"""A follower is ready for what its leader delivers until it looks around again."""
 LOOK_AROUND_S: Final = 1.0
 """So often all partitions are looked at: one may have come to be led here, and the wall clock may have jumped."""
 
@@ -83,10 +85,16 @@ class DelayDelivery:
         return found
 
     def watch(self, replica: Replica) -> None:
-        """Deliver what is due in a replica, as long as it is served."""
+        """Deliver what is due in a replica that is in the table, as long as it is."""
         if replica.delays is not None:
             self._watched[replica.delays] = replica
-            self._wake(0)
+            self.note_due(replica.delays, 0)
+
+    def note_leader(self, partition: TopicIdPartition) -> None:
+        """Look at a partition soon: it may be led here now."""
+        replica = self._replicas.find(partition.topic, partition.partition)
+        if replica is not None and replica.delays in self._watched:
+            self.note_due(replica.delays, 0)
 
     def note_due(self, ledger: DelayLedger, due_ms: int) -> None:
         """Look at a ledger at a time; earlier where that was said before."""
@@ -130,22 +138,32 @@ class DelayDelivery:
             self._wakes_ms = 0
 
     def look_around(self) -> None:
-        """Look when something is due in every partition that is led here; forget those that are gone."""
+        """Look when something is due, or to be prepared, in every partition; forget those that are gone."""
         for ledger, replica in list(self._watched.items()):
-            if replica.delays is not ledger or self._is_gone(replica):
+            is_there = self._replicas.find(replica.partition.topic, replica.partition.partition) is replica
+            if replica.delays is not ledger or not is_there:
                 del self._watched[ledger]
                 self._noted.pop(ledger, None)
-            elif replica.is_leader and (due_ms := ledger.queue.next_due_ms()) is not None:
-                self.note_due(ledger, due_ms)
+            elif replica.offline_reason is None:
+                try:
+                    self._look_at(ledger, replica)
+                except Exception as error:  # a plugin's: its partition pays, nobody else
+                    self._replicas.fail(replica, error)
 
-    def _is_gone(self, replica: Replica) -> bool:
-        topic = self._replicas.topics.get(replica.partition.topic)
-        return topic is None or (
-            topic.partitions.get(replica.partition.partition) is not replica and replica.offline_reason is not None
-        )
+    def _look_at(self, ledger: DelayLedger, replica: Replica) -> None:
+        if not replica.is_leader:
+            self._prepare(ledger)
+        elif (due_ms := ledger.queue.next_due_ms()) is not None:
+            self.note_due(ledger, due_ms)
+
+    def _prepare(self, ledger: DelayLedger) -> None:
+        """Have a follower's queue work for a moment towards what its leader will deliver, or has."""
+        now_ms = self._clock.now_ms()
+        if not ledger.queue.prepare(now_ms + PREPARED_AHEAD_MS):
+            self.note_due(ledger, now_ms)
 
     def take_due(self) -> list[DelayLedger]:
-        """Return the ledgers of which something may be due; each is to be given to `deliver`."""
+        """Return the ledgers of which something may be due, or to be prepared; each is to be given to `deliver`."""
         now_ms = self._clock.now_ms()
         found = []
         while self._times and self._times[0][0] <= now_ms:
@@ -156,11 +174,14 @@ class DelayDelivery:
         return found
 
     def deliver(self, ledger: DelayLedger) -> None:
-        """Deliver a batch of what is due in a partition; others come before the next one."""
+        """Deliver a batch of what is due in a partition, or prepare a follower; others come before the next one."""
         replica = self._watched.get(ledger)
-        if replica is None or not replica.is_leader or not self._replicas.is_served(replica):
+        if replica is None or not self._replicas.is_served(replica):
             return
         try:
+            if not replica.is_leader:
+                self._prepare(ledger)
+                return
             has_more = self._deliver_some(replica, ledger)
             due_ms = ledger.queue.next_due_ms()
         except KafkaError:

@@ -87,7 +87,7 @@ class Delays:
         queues: What plugins offer, by name.
         now_ms: The wall clock.
         on_due: Called with a ledger, and when something of it may be due, whenever something has begun to wait.
-        on_opened: Called with each replica that has a ledger.
+        on_opened: Called with each replica that has a ledger, once it is in the table.
         on_unreadable: Called with the offset of a batch of a partition whose delayed records cannot be read, and why.
     """
 

@@ -167,6 +167,8 @@ class ReplicaLifecycle:
         self._replicas.changed.note((replica,))
         topic.partitions[replica.partition.partition] = replica
         topic.is_plain = topic.is_plain and not replica.stages
+        if replica.delays is not None:
+            self._opener.delays.on_opened(replica)
 
     def _give_up(self, topic: TopicReplicas, index: int) -> None:
         """Close and delete a replica that was moved to other brokers, also one that could not be opened."""

@@ -314,7 +314,7 @@ class ReplicaOpener:
             )
         )
         check_made(election, Election, f"an election of {plan.election!r}", factory)
-        replica = Replica(
+        return Replica(
             partition=partition,
             log=opened,
             tiered_log=tiered_log,
@@ -326,9 +326,6 @@ class ReplicaOpener:
             voting=voting,
             delays=delays,
         )
-        if delays is not None:
-            self.delays.on_opened(replica)
-        return replica
 
 
 def _is_to_be_flushed(opened: PartitionLog, plan: TopicPlan) -> bool:

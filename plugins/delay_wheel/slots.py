@@ -202,17 +202,33 @@ class Slots:
         del self._first[-count:]
         self._count -= count
 
-    def pop_through(self, due_ms: int, origin: int) -> Iterator[WaitingRecord]:
-        """Take out every entry up to and with a due time and an origin, in order; prepares whatever that needs."""
+    def pop_through(self, due_ms: int, origin: int, entries_max: int) -> tuple[list[WaitingRecord], int, bool]:
+        """Take out the entries up to and with a due time and an origin, in order; prepare what that needs.
+
+        Args:
+            due_ms: The last one's due time.
+            origin: Its offset.
+            entries_max: About how many entries may be moved or taken out.
+
+        Returns:
+            The entries, how many were moved or taken out, and whether those were all.
+        """
         bound = key_of(due_ms, origin)
+        found: list[WaitingRecord] = []
+        moved_count = 0
         while True:
             while self._first and key_of(*self._first[-1][:2]) <= bound:
+                if moved_count >= entries_max:
+                    return found, moved_count, False
+                moved_count += 1
                 self._count -= 1
-                yield self._first.pop()
+                found.append(self._first.pop())
             slot = None if self._first else self._first_slot()
             if slot is None or slot.begin > bound:
-                return
-            self._advance(slot)
+                return found, moved_count, True
+            if moved_count >= entries_max:
+                return found, moved_count, False
+            moved_count += self._advance(slot)
 
     def next_due_ms(self) -> int | None:
         """Return when to look again: the first due time, or an earlier one where that is not known yet; None: never."""

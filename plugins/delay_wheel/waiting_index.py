@@ -9,6 +9,9 @@ goes on with its own:
     a record was delivered             `delivered`: nothing that was due before it waits any more
     the log starts later               `start_advanced`: what is held by companions below it is withdrawn
 
+What was delivered is taken out in slices, since a follower is told of a delivery that it has prepared nothing for: so
+much of it at once, and the others as `prepare` is called. What comes meanwhile, and is due before it, waits beside.
+
 A withdrawal is looked up when its record comes due: only then is it read, and its name known. It is forgotten once all
 is over that waited when it came.
 
@@ -32,7 +35,9 @@ if TYPE_CHECKING:
 
     from .slots import Cursor
 
-PREPARED_AT_ONCE: Final = 4 * CHUNK_ENTRIES
+CHUNKS_AT_ONCE: Final = 4
+PREPARED_AT_ONCE: Final = CHUNKS_AT_ONCE * CHUNK_ENTRIES
+BEFORE_ALL_MS: Final = -1
 _MAGIC: Final = b"odrw"
 _VERSION: Final = 0
 _HEAD: Final = struct.Struct(">4sbqqii")
@@ -55,12 +60,16 @@ class WaitingIndex:
             chunk_entries: How many entries are packed together; the work of `prepare` is cut into as many.
         """
         self._chunk_entries = chunk_entries
+        self._at_once = CHUNKS_AT_ONCE * chunk_entries
         self._slots = Slots(chunk_entries)
         self._start_offset = 0
         self._latest_due_ms = -1
         self._stale: dict[int, int] = {}  # below which offset the older companions of what was carried lie: how many
         self._cancels: dict[bytes, tuple[int, int]] = {}  # name: origin, latest due time before it; by the latter
         self._sweep: Cursor | None = None
+        self._through: tuple[int, int] | None = None  # what is still to be taken out lies up to here
+        self._last_out: tuple[int, int] | None = None
+        self._late: list[WaitingRecord] = []  # came after that delivery, and is in the order before it
 
     def __repr__(self) -> str:
         return f"<WaitingIndex: {self.waiting_count} wait, {len(self._cancels)} withdrawals>"
@@ -71,14 +80,20 @@ class WaitingIndex:
 
         Exact when `prepare` returned True, and the log does not start amidst what was carried: then it is too small.
         """
-        return len(self._slots) - sum(self._stale.values())
+        return len(self._slots) + len(self._late) - sum(self._stale.values())
 
     # ----------------------------------------------------------------------------------------------- what the log says
 
     def waits(self, waiting: WaitingRecord) -> None:
         """Take note of a record that waits."""
         self.note_due(waiting.due_ms)
-        self._slots.add(waiting)
+        self._add(waiting)
+
+    def _add(self, waiting: WaitingRecord) -> None:
+        if self._through is not None and waiting[:2] <= self._through:
+            self._late.append(waiting)
+        else:
+            self._slots.add(waiting)
 
     def note_due(self, due_ms: int) -> None:
         """Take note of a record that may wait later, when its transaction is committed."""
@@ -92,7 +107,7 @@ class WaitingIndex:
             waiting: It, with the new companion.
             below: The older one lies below this offset.
         """
-        self._slots.add(waiting)
+        self._add(waiting)
         if below > self._start_offset:
             self._stale[below] = self._stale.get(below, 0) + 1
 
@@ -106,17 +121,43 @@ class WaitingIndex:
 
     def delivered(self, due_ms: int, origin: int) -> None:
         """Take note that a record was delivered: whatever is in the order before it does not wait any more."""
-        last: tuple[int, int] | None = None
-        for waiting in self._slots.pop_through(due_ms, origin):
-            if waiting[:2] == last:
-                self._note_dropped()
-            last = waiting[:2]
+        through = due_ms, origin
+        late, self._late = self._late, []
+        for waiting in sorted(late):
+            if waiting[:2] <= through:
+                self._note_out(waiting)
+            else:
+                self._late.append(waiting)
+        self._last_out = None
+        self._through = through if self._through is None else max(self._through, through)
+        if self._sweep is None:  # which would not look at what was sorted meanwhile
+            self._take_out(self._at_once)
+
+    def _take_out(self, entries_max: int) -> int:
+        """Take out what was delivered, as far as that takes no longer; return how many entries were looked at."""
+        if self._through is None:
+            return 0
+        found, looked_count, is_all = self._slots.pop_through(*self._through, entries_max)
+        for waiting in found:
+            self._note_out(waiting)
+        if is_all:
+            self._through = self._last_out = None
+            late, self._late = self._late, []
+            for waiting in late:
+                self._slots.add(waiting)
+        return looked_count
+
+    def _note_out(self, waiting: WaitingRecord) -> None:
+        if waiting[:2] == self._last_out:
+            self._note_dropped()
+        self._last_out = waiting[:2]
 
     def start_advanced(self, offset: int) -> None:
         """Take note that the log starts at an offset: what is held by companions below it does not wait any more."""
         if offset > self._start_offset:
             self._start_offset = offset
             self._slots.filter_first(offset)
+            self._late = [waiting for waiting in self._late if waiting.companion >= offset]
             self._sweep = FIRST_CHUNK
 
     def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
@@ -126,7 +167,8 @@ class WaitingIndex:
             due_ms: All that was due before has been delivered.
             pending_origin: Records from this offset on may still come to wait; None when no transaction is open.
         """
-        for id_digest, (origin, latest_due_ms) in list(self._cancels.items()):
+        while self._cancels:
+            id_digest, (origin, latest_due_ms) = next(iter(self._cancels.items()))
             if latest_due_ms >= due_ms or (pending_origin is not None and pending_origin < origin):
                 return
             del self._cancels[id_digest]
@@ -148,10 +190,13 @@ class WaitingIndex:
             looked_count += self._chunk_entries
             if self._sweep is None:
                 self._stale = {below: count for below, count in self._stale.items() if below > self._start_offset}
-        return self._slots.prepare(now_ms, max(entries_max - looked_count, 1))
+        looked_count += self._take_out(max(entries_max - looked_count, 1))
+        return self._through is None and self._slots.prepare(now_ms, max(entries_max - looked_count, 1))
 
     def due(self, now_ms: int, count_max: int) -> list[WaitingRecord]:
         """Return the first records that are due, in order, as far as they are prepared; they wait until `delivered`."""
+        if self._through is not None:
+            return []
         while True:
             peeked = self._slots.peek(now_ms, count_max + 1)
             looked = list(zip_longest(peeked, peeked[1:]))[:count_max]  # of one more nobody knows what follows
@@ -174,12 +219,15 @@ class WaitingIndex:
 
     def next_due_ms(self) -> int | None:
         """Return when to look again, perhaps too early; None when nothing waits."""
-        return self._slots.next_due_ms()
+        first_ms = self._slots.next_due_ms()
+        return min([waiting.due_ms for waiting in self._late] + ([] if first_ms is None else [first_ms]), default=None)
 
     # ---------------------------------------------------------------------------------------------------- checkpoints
 
     def encode(self) -> Iterator[bytes]:
         """Write all of it, in pieces; nothing may be changed meanwhile."""
+        while self._through is not None:
+            self.prepare(BEFORE_ALL_MS)
         crc = 0
         for piece in self._pieces():
             crc = zlib.crc32(piece, crc)

@@ -13,12 +13,13 @@ from odradek.kernel.contracts.cleanup import Deletion
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay.headers import DELAYED_FROM, DELAYED_TIMESTAMP
 from odradek.kernel.errors import KafkaError
+from odradek.kernel.partitions.delay_delivery import PREPARED_AHEAD_MS
 from odradek.kernel.partitions.delay_recovery import DELAY_KIND, is_worth_keeping, keep_delays
 from odradek.kernel.partitions.following import append_as_follower, rebuild_after_cut, truncate
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.compression import CompressionType
 
-from .delayed_partition import DelayedPartition, Sent
+from .delayed_partition import WAITS, DelayedPartition, Sent
 
 LATER = Sent(b"later", 1_000)
 NOW = Sent(b"now")
@@ -278,3 +279,54 @@ def test_nothing_of_a_batch_is_kept_that_asks_for_what_cannot_be(partition: Dela
     partition.pass_time(5_000)
 
     assert partition.values() == []
+
+
+def test_a_follower_is_prepared_for_what_its_leader_will_deliver(
+    partition: DelayedPartition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would sort all that waits in one go, when it is told of the first delivery."""
+    partition.produce([LATER])
+    follower = DelayedPartition(tmp_path / "follower", leader=2)
+    for batch in partition.batches():
+        append_as_follower(follower.replica, batch)
+    follower.replica.write()
+    assert follower.replica.delays is not None
+    asked: list[int] = []
+
+    def prepare(now_ms: int) -> bool:
+        asked.append(now_ms - follower.now_ms)
+        return len(asked) == 3
+
+    monkeypatch.setattr(follower.replica.delays.queue, "prepare", prepare)
+    follower.delivery.look_around()
+    while ledgers := follower.delivery.take_due():
+        for ledger in ledgers:
+            follower.delivery.deliver(ledger)
+
+    assert asked == [PREPARED_AHEAD_MS] * 3
+    follower.close()
+
+
+def test_who_comes_to_lead_delivers_at_once(partition: DelayedPartition) -> None:
+    partition.produce([LATER])
+    partition.leader, partition.epoch = 2, 1
+    partition.take_state()
+    partition.pass_time(1_000)
+    assert partition.values() == []
+    hosted = partition.hosted
+    hosted.open("t", leader=1, epoch=2, log_config=partition.log_config, delay=WAITS)
+
+    partition.delivery.note_leader(partition.replica.partition)
+    partition.deliver()
+
+    assert partition.values() == [b"later"]
+
+
+def test_what_is_not_served_any_more_is_not_watched(partition: DelayedPartition) -> None:
+    assert len(partition.delivery._watched) == 1
+
+    for _ in partition.hosted.lifecycle.delete_topic_in_steps("t", 1):
+        pass
+    partition.delivery.look_around()
+
+    assert len(partition.delivery._watched) == 0

@@ -99,6 +99,14 @@ class AgainstAModel(RuleBasedStateMachine):
             self.index.delivered(*found[-1][:2])
             self.index.forget_cancels(found[-1].due_ms, None)
 
+    @precondition(lambda self: self.model)
+    @rule(share=st.floats(0, 1))
+    def its_leader_delivers(self, share: float) -> None:
+        """A follower is told, and has prepared nothing."""
+        last = sorted(self.model)[int((len(self.model) - 1) * share)]
+        self.index.delivered(*last)
+        self.model = {key: companion for key, companion in self.model.items() if key > last}
+
     @rule(name=st.sampled_from(NAMES))
     def a_name_is_withdrawn(self, name: bytes) -> None:
         self.end_offset += 1
@@ -192,6 +200,29 @@ def test_a_delivery_says_that_nothing_before_it_waits() -> None:
     index.delivered(1, 4)
 
     assert [waiting.origin for waiting in take_all(index)] == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("span_ms", [1, 10**9])
+def test_what_is_delivered_elsewhere_is_taken_out_in_slices(span_ms: int) -> None:
+    drawn = random.Random(1)
+    crowd = [Waiting(10**12 + drawn.randrange(span_ms), number, number // 10) for number in range(1_000)]
+    index = index_of(crowd)
+    in_order = sorted(crowd)
+
+    index.delivered(*in_order[500][:2])
+    late = Waiting(7, 5_000, 4_999)
+    index.waits(late)
+    index.delivered(*in_order[600][:2])
+    index.waits(late._replace(origin=5_001))
+    assert index.due(10**13, 10) == []
+    assert index.next_due_ms() == 7
+    slices_count = 1
+    while not index.prepare(0, 1):
+        slices_count += 1
+
+    assert slices_count > 3
+    assert index.waiting_count == 400
+    assert take_all(index) == [late._replace(origin=5_001), *in_order[601:]]
 
 
 @pytest.mark.parametrize("span_ms", [1, 1_000, 10**6, 10**9])
