@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from ..records.batch import BatchHeader
     from ..types import Buffer
 
+WAITING_RECORDS_MAX: Final = 1 << 14
+"""So many of one batch may wait or withdraw: every replica takes note of them in one go."""
+WAITING_BYTES_MAX: Final = 16 << 20
+"""So many bytes may wait together, decompressed: whoever delivers one of them has all in memory."""
 _SHOWN_IN_MESSAGE: Final = 3
 
 
@@ -73,7 +77,8 @@ def split_batch(batch: Buffer, header: BatchHeader, now_ms: int, delay_ms_max: i
         The batch in two; None where it stays as it is.
 
     Raises:
-        InvalidBatchError: A record asks for what cannot be done; told by its index. Nothing of the batch is kept.
+        InvalidBatchError: A record asks for what cannot be done; told by its index. Or too much would wait together:
+            MESSAGE_TOO_LARGE, for which Kafka's producer sends it in parts. Nothing of the batch is kept.
         CorruptRecordsError: The records cannot be read.
     """
     run = RecordRun.of(batch, header)
@@ -127,6 +132,9 @@ def _entries(
                 raise _refusal([(index, f"its offset delta is {delta}, behind {last_delta}")], 1)
             last_delta = delta
             flags[index] = GOES
+            if len(entries) >= WAITING_RECORDS_MAX:
+                text = f"more than {WAITING_RECORDS_MAX} delayed records in one batch"
+                raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE, text)
             due_ms = CANCELLER_DUE if delay.due_ms is None else delay.due_ms
             entries.append(WaitingEntry(due_ms, delta, NO_EPOCH, delay.id_digest))
     if errors:
@@ -135,7 +143,11 @@ def _entries(
 
 
 def _waiting_payload(run: RecordRun, flags: bytearray, entries: list[WaitingEntry], codec: CompressionType) -> bytes:
-    """Return the records that wait: those that go, but for cancellers."""
+    """Return the records that wait: those that go, but for cancellers.
+
+    Raises:
+        InvalidBatchError: They are too large together.
+    """
     cancelling = {entry.origin for entry in entries if entry.is_canceller}
     waits = bytearray(STAYS if flag == GOES else GOES for flag in flags)
     if cancelling:
@@ -143,6 +155,9 @@ def _waiting_payload(run: RecordRun, flags: bytearray, entries: list[WaitingEntr
             if record.offset_delta in cancelling:
                 waits[index] = GOES
     waiting = run.kept(bytes(waits))
+    if len(waiting.payload) > WAITING_BYTES_MAX:
+        text = f"the delayed records of one batch have {len(waiting.payload)} bytes, more than {WAITING_BYTES_MAX}"
+        raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE, text)
     return compress(codec, waiting.payload) if waiting.records_count else b""
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from ..contracts.append_stage import Diverted
 from ..errors import ErrorCode
-from ..records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, CorruptRecordsError, read_header
+from ..records.batch import CorruptRecordsError, read_header
+from ..records.compression import CompressionType
 from ..records.control import ControlRecordType, EndTransactionMarker, build_control_batch
 from ..records.produced import InvalidBatchError
 from .headers import PREFIX
@@ -21,7 +22,8 @@ _BARE_MARKER: Final = EndTransactionMarker(ControlRecordType.COMMIT, 0)
 
 
 BRIEF_BYTES_MAX: Final = 1 << 16
-"""Larger batches in which something waits take milliseconds to split."""
+BRIEF_RECORDS_MAX: Final = 500
+"""Larger batches in which something waits, and those of more records, take milliseconds to split."""
 
 
 class DelayStage:
@@ -39,8 +41,10 @@ class DelayStage:
 
     def is_brief(self, batch: memoryview) -> bool:
         """Return whether `accept` takes no time to speak of: the batch is small, or nothing in it asks for anything."""
-        is_compressed = batch[ATTRIBUTES_POSITION + 1] & COMPRESSION_MASK
-        return len(batch) <= BRIEF_BYTES_MAX or (not is_compressed and PREFIX not in bytes(batch))
+        header = read_header(batch)
+        if len(batch) <= BRIEF_BYTES_MAX and header.records_count <= BRIEF_RECORDS_MAX:
+            return True
+        return header.compression_id == CompressionType.NONE and PREFIX not in bytes(batch)
 
     def accept(self, batch: memoryview) -> memoryview | Diverted:
         """Take out what is to be seen later.

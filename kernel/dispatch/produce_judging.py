@@ -25,7 +25,7 @@ from ..partitions.leading import append_as_leader, append_diverted
 from ..plugin_system.offers import plugin_of_object
 from ..records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader, TimestampType, patch_max_timestamp, read_header
 from ..records.produced import InvalidBatchError, framed_header
-from ..records.validation import BRIEF_BYTES_MAX, ValidatedBatch, validate_briefly, validate_framed
+from ..records.validation import BRIEF_BYTES_MAX, ValidatedBatch, check_size, validate_briefly, validate_framed
 from .produce_admission import RefusedError
 
 if TYPE_CHECKING:
@@ -42,13 +42,8 @@ COPIED_BYTES_MAX: Final = WINDOW_BYTES
 """Batches up to this size are copied before they wait: a view would keep a piece of shared memory from being used."""
 
 
-class _TakesLongError(Exception):
+class TakesLongError(Exception):
     """A stage is to be asked on a worker thread."""
-
-
-def _always(_batch: memoryview) -> bool:
-    """Say that a stage is brief that does not say itself."""
-    return True
 
 
 @define(eq=False)
@@ -78,6 +73,7 @@ class JudgedBatch:
     is_judged: bool = False
     append: Callable[..., ProducedBatch | None] = append_as_leader
     diverted: Diverted | None = None
+    _is_brief: bool = True
     _stages_passed: int = 0
     _changed_by: AppendStage | None = None
     _ahead: tuple[AppendStage, memoryview, memoryview | bytes | Diverted | None] | None = None
@@ -104,8 +100,8 @@ class JudgedBatch:
                 if valid is None:
                     return None
                 walked_bytes += valid.walked_bytes
-                self.take(valid, is_brief=True)
-        except _TakesLongError:
+                self.take(valid)
+        except TakesLongError:
             return None
         except Exception as error:  # told to the partition it concerns
             self.refuse(error)
@@ -113,20 +109,20 @@ class JudgedBatch:
 
     def ask_ahead(self, valid: ValidatedBatch) -> None:
         """Ask the next stage about a valid batch on a worker thread, where it may be asked so: `take` then need not."""
+        self._is_brief = False
         data = _valid_data(self.data, valid)
         stages = self.replica.stages[self._stages_passed :]
         if stages and hasattr(stages[0], "is_brief"):
             self._ahead = stages[0], data, _asked(stages[0], data)
 
-    def take(self, valid: ValidatedBatch, *, is_brief: bool = False) -> None:
+    def take(self, valid: ValidatedBatch) -> None:
         """Go on with a valid batch: through the stages that it has not passed.
 
         Args:
             valid: It.
-            is_brief: Whether no stage may take long.
 
         Raises:
-            _TakesLongError: One would.
+            TakesLongError: The next one is to be asked on a worker thread, by `ask_ahead`.
             Exception: A stage refuses it, or has a bug.
         """
         self.header = valid.header
@@ -138,9 +134,9 @@ class JudgedBatch:
         stages = self.replica.stages
         while self._stages_passed < len(stages):
             stage = stages[self._stages_passed]
-            if is_brief and not getattr(stage, "is_brief", _always)(data):
-                raise _TakesLongError
             is_known = ahead is not None and ahead[0] is stage and ahead[1] is data
+            if not is_known and self._takes_long(stage, data):
+                raise TakesLongError
             accepted = ahead[2] if ahead is not None and is_known else _asked(stage, data)
             self._stages_passed += 1
             if accepted is None:
@@ -158,11 +154,17 @@ class JudgedBatch:
                 return
         self.is_judged = True
 
+    def _takes_long(self, stage: AppendStage, data: memoryview) -> bool:
+        """Return whether a stage is to be asked on a worker thread: always one that may, where the batch is long."""
+        is_brief = getattr(stage, "is_brief", None)
+        return is_brief is not None and not (self._is_brief and is_brief(data))
+
     def _divert(self, stage: AppendStage, diverted: Diverted) -> memoryview:
         """Go on with what a stage left of the batch.
 
         Raises:
             ValueError: It is another producer's batch, or at other offsets, or was diverted before.
+            KafkaError: What stands before it is larger than a segment.
         """
         self._changed_by = stage
         before, data = self.header, memoryview(diverted.batch)
@@ -170,6 +172,7 @@ class JudgedBatch:
         if self.diverted is not None or _counted(header) != _counted(before) or header.length_bytes != len(data):
             raise ValueError("what is left is no batch in the place of the produced one")
         self._changed_by = None
+        check_size(read_header(diverted.before), self.replica.settings.rules)
         self.data, self.diverted = data, diverted
         self.append = partial(append_diverted, diverted)
         return data
@@ -290,6 +293,8 @@ class LongJudging:
                 continue
             try:
                 batch.take(outcome)
+            except TakesLongError:
+                pass  # behind another stage: once more
             except Exception as reason:  # told to the partition it concerns
                 batch.refuse(reason)
         if error is not None:  # memory ran out, or this work has a bug

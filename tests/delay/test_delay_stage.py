@@ -6,7 +6,7 @@ import pytest
 
 from odradek.kernel.contracts.append_stage import Diverted
 from odradek.kernel.delay.headers import DELIVER_AFTER
-from odradek.kernel.delay.stage import BRIEF_BYTES_MAX, DelayStage
+from odradek.kernel.delay.stage import BRIEF_BYTES_MAX, BRIEF_RECORDS_MAX, DelayStage
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import HEADER_SIZE, read_header
 from odradek.kernel.records.builder import BatchBuilder
@@ -17,8 +17,12 @@ NOW_MS = 1_700_000_000_000
 STAGE = DelayStage(lambda: NOW_MS, 10_000)
 
 
-def batch(size_bytes: int = 10, *, after: bytes = b"", codec: CompressionType = CompressionType.NONE) -> memoryview:
+def batch(
+    size_bytes: int = 10, *, after: bytes = b"", count: int = 2, codec: CompressionType = CompressionType.NONE
+) -> memoryview:
     builder = BatchBuilder(compression=codec)
+    for _ in range(count - 2):
+        builder.append(None, None, timestamp=NOW_MS)
     builder.append(None, bytes(range(256)) * (size_bytes // 256 + 1), timestamp=NOW_MS)
     builder.append(None, b"v", timestamp=NOW_MS, headers=[(DELIVER_AFTER, after)] if after else [])
     return memoryview(builder.build())
@@ -30,9 +34,15 @@ def batch(size_bytes: int = 10, *, after: bytes = b"", codec: CompressionType = 
         (batch(after=b"5"), True),
         (batch(BRIEF_BYTES_MAX), True),
         (batch(BRIEF_BYTES_MAX, after=b"5"), False),
+        (batch(after=b"5", count=BRIEF_RECORDS_MAX), True),
+        (batch(count=BRIEF_RECORDS_MAX + 1), True),
+        (batch(after=b"5", count=BRIEF_RECORDS_MAX + 1), False),
+        (batch(count=BRIEF_RECORDS_MAX + 1, codec=CompressionType.ZSTD), False),
     ],
 )
-def test_a_batch_takes_time_that_is_large_and_asks_for_something(asked: memoryview, is_brief: bool) -> None:
+def test_a_batch_takes_time_that_is_large_or_of_many_records_and_may_ask_for_something(
+    asked: memoryview, is_brief: bool
+) -> None:
     assert STAGE.is_brief(asked) is is_brief
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from odradek.kernel.delay.companion import CANCELLER_DUE, read_companion
 from odradek.kernel.delay.headers import DELAY_CANCEL, DELAY_ID, DELIVER_AFTER, DELIVER_AT, digest_of
-from odradek.kernel.delay.splitting import Split, split_batch
+from odradek.kernel.delay.splitting import WAITING_BYTES_MAX, WAITING_RECORDS_MAX, Split, split_batch
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import (
     HEADER_SIZE,
@@ -238,3 +238,28 @@ def test_offsets_with_gaps_as_compaction_leaves_them_stay(gone: set[int]) -> Non
     assert found is not None
     assert [entry.origin for entry in found.companion.entries] == [each for each in range(4) if each not in gone]
     assert (found.header.base_offset, found.header.last_offset) == (70, 73)
+
+
+def test_more_than_replicas_take_note_of_at_once_is_refused_so_that_it_is_sent_in_parts() -> None:
+    drawn: Drawn = [one((DELIVER_AFTER, b"9"))] * WAITING_RECORDS_MAX
+    found = split(batch_of(drawn))
+    assert found is not None
+    assert len(found.companion.entries) == WAITING_RECORDS_MAX
+
+    with pytest.raises(InvalidBatchError, match="more than 16384 delayed records") as refused:
+        split(batch_of([*drawn, one((DELIVER_AFTER, b"9"))], compression=CompressionType.ZSTD))
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_what_is_small_and_waits_as_something_large_is_refused() -> None:
+    """Whoever delivers one record of a batch has all that waits with it in memory."""
+    value = bytes(WAITING_BYTES_MAX // 2)
+    drawn: Drawn = [(None, value, 0, [(DELIVER_AFTER, b"9")])] * 2
+    batch = batch_of(drawn, compression=CompressionType.ZSTD)
+    assert len(batch) < 100_000
+
+    with pytest.raises(InvalidBatchError, match=f"more than {WAITING_BYTES_MAX}") as refused:
+        split(batch)
+
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert split(batch_of([drawn[0], (None, value, 0, [])], compression=CompressionType.ZSTD)) is not None
