@@ -126,7 +126,12 @@ class Retention:
 
 
 def sparing_delayed(replica: Replica, deletion: Deletion) -> Deletion:
-    """Return a deletion that leaves what holds records that wait, and all behind it, until they were delivered."""
+    """Return a deletion that leaves what holds records that wait, and all behind it, until they were delivered.
+
+    As long as it is not known what waits, nothing is deleted.
+    """
+    if replica.delay_beginning is not None:
+        return attrs.evolve(deletion, below=min(deletion.below, replica.log.log_start_offset))
     needed_from = None if replica.delays is None else replica.delays.needed_from(replica.high_watermark)
     if needed_from is None or needed_from >= deletion.below:
         return deletion

@@ -17,7 +17,8 @@
 | `changed_replicas` | Pure core: those that regular work has to look at |
 | `replica_lifecycle`, `replica_opener`, `failed_logs` | opens, configures, tries again, closes |
 | `topic_opener`, `topic_plan` | large topics are opened in pieces; what a configuration means for replicas |
-| `delays`, `delay_recovery`, `delay_delivery`, `delay_batches` | Shell: what waits: ledgers made, kept; deliveries |
+| `delays`, `delay_recovery`, `delay_beginnings` | Shell: what waits: ledgers made, kept, and of replicas that serve |
+| `delay_delivery`, `delay_batches` | Shell: what is due delivered |
 | `dead_letters`, `dead_letter_taking`, `dead_letter_batches` | dead letters of retry topics, fetched and appended |
 | `full_disks`, `tiers`, `tier_offsets` | replicas whose disk is full; whose log has a remote part |
 | `staged_writes`, `flush_service` | Shell: from a staged batch to the disk |

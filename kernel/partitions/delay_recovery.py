@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DELAY_KIND: Final = "delay"
 CHECKPOINTS_KEPT: Final = 2
+ENTRY_BYTES: Final = 64
+"""About so many bytes of a companion are a record that waits, which takes a step or a few to take note of."""
 WAITING_PER_OFFSET: Final = 10
 """As the log grows by one offset in so many records that wait, they are kept again: each offset pays for so many."""
 
@@ -51,9 +53,10 @@ def replay_delays_in_steps(
     if start_offset >= partition_log.log_end_offset:
         return start_offset
     for batch in partition_log.batches(start_offset):
-        for _ in range(1 + len(batch) // BYTES_PER_STEP):
-            yield
         header = read_header(batch)
+        is_companion = header.is_control and not header.has_producer_id
+        for _ in range(1 + len(batch) // (ENTRY_BYTES if is_companion else BYTES_PER_STEP)):
+            yield
         if header.base_offset >= start_offset:
             ledger.saw(batch, header)
             start_offset = header.next_offset

@@ -2,7 +2,8 @@
 
 | module | what |
 | --- | --- |
-| this one | makes the ledger of a replica that is opened, or whose topic gets `odradek.delay.enable` |
+| this one | makes the ledger of a replica that is opened |
+| `delay_beginnings` | fills that of one whose topic gets `odradek.delay.enable` |
 | `delay_recovery` | fills it from the log, and keeps it beside that |
 | `leading`, `following` | tell it of what is appended |
 | `delay_delivery`, `delay_batches` | has what is due appended; makes the batches |
@@ -18,7 +19,8 @@ from ..classes import define
 from ..contracts.retry_policy import RetryPolicy
 from ..plugin_system.manager import choose_offer, failed
 from ..plugin_system.offers import check_made, plugin_of_object
-from .delay_recovery import read_delays_in_steps, recover_delays_in_steps, replay_delays_in_steps
+from .delay_beginnings import DelayBeginning
+from .delay_recovery import recover_delays_in_steps
 
 if TYPE_CHECKING:
     import random
@@ -88,6 +90,7 @@ class Delays:
         now_ms: The wall clock.
         on_due: Called with a ledger, and when something of it may be due, whenever something has begun to wait.
         on_opened: Called with each replica that has a ledger, once it is in the table.
+        on_begun: Called with each replica that serves and is to get one.
         on_unreadable: Called with the offset of a batch of a partition whose delayed records cannot be read, and why.
     """
 
@@ -95,6 +98,7 @@ class Delays:
     now_ms: Callable[[], int]
     on_due: Callable[[DelayLedger, int], None] = _nothing
     on_opened: Callable[[Replica], None] = _nothing
+    on_begun: Callable[[Replica], None] = _nothing
     on_unreadable: Callable[[TopicIdPartition, int, Exception], None] = _nothing
 
     def stage(self, settings: DelaySettings | None) -> tuple[DelayStage, ...]:
@@ -119,24 +123,15 @@ class Delays:
         yield from recover_delays_in_steps(log, ledger)
         return ledger
 
-    def begin_in_steps(self, replica: Replica, settings: DelaySettings) -> Generator[None, None, None]:
-        """Give a replica that serves a ledger, filled from its log while that may grow.
+    def begin(self, replica: Replica, settings: DelaySettings) -> None:
+        """Have a ledger filled for a replica that serves, unless it has one, or is about to.
 
         Raises:
             PluginError: No active plugin has the queue.
-            StorageError: The log cannot be read.
         """
-        ledger = self._new(replica.partition, settings)
-        log = replica.log
-        end_offset = yield from read_delays_in_steps(log, ledger)
-        while replica.log is log and replica.offline_reason is None:
-            known_offset = end_offset
-            end_offset = yield from replay_delays_in_steps(log, ledger, known_offset)
-            if end_offset == known_offset and not replica.is_dirty:  # nothing is staged that could not be read
-                replica.delays = ledger
-                self.on_opened(replica)
-                return
-            yield
+        if replica.delays is None and replica.delay_beginning is None:
+            replica.delay_beginning = DelayBeginning(self._new(replica.partition, settings))
+            self.on_begun(replica)
 
     def _new(self, partition: TopicIdPartition, settings: DelaySettings) -> DelayLedger:
         from ..delay.ledger import DelayLedger  # as above

@@ -68,8 +68,6 @@ class FullDisks:
             if fresh is not None and fresh.log.log_dir not in full:
                 self._opened.pop(replica.partition, None)
                 log.warning("partition %s is served again: its disk has room", replica.partition)
-                fresh.settings = topic.plan.settings  # which may have changed while it waited
-                fresh.log.reconfigure(topic.plan.log_config)
                 _take_state(fresh, replica)
                 serve(Reopened(topic, replica, fresh))
                 self._replicas.on_room_changed()

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
+    from .delay_beginnings import DelayBeginning
     from .follower_positions import FollowerPositions
     from .producer_table import ProducerStateTable
     from .voting import Voting
@@ -112,6 +113,7 @@ class Replica:
         "answer_templates",
         "appended_offset",
         "ask_isr",
+        "delay_beginning",
         "delays",
         "election",
         "epoch_begin",
@@ -170,6 +172,7 @@ class Replica:
         self.settings = settings
         self.stages = stages
         self.delays = delays
+        self.delay_beginning: DelayBeginning | None = None
         self.is_change_noted = False
         self.is_dirty = False
         self.is_leader = False
@@ -380,6 +383,8 @@ class Replica:
         self.snapshot_offset = NO_OFFSET
         self._active_base_offset = self.log.active_base_offset
         self._hold_uploads()
+        if self.delay_beginning is not None:
+            self.delay_beginning.was_cut = True
 
     def is_follower(self, broker_id: int) -> bool:
         """Return whether a broker is another replica of this partition."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Generator, Mapping
 
-    from ..config.delay_checks import DelaySettings
     from ..contracts.election import PartitionState
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TierSettings
@@ -210,30 +209,27 @@ class ReplicaLifecycle:
             yield
             if topic.partitions.get(index) is not replica:
                 continue  # replaced meanwhile by one that was opened with the new settings
-            try:
-                replica.settings = plan.settings
-                if not replica.is_paused:
-                    self._opener.tiers.fit(replica, plan.tier)
-                replica.log.reconfigure(plan.log_config)
-                if plan.delay is not None and replica.delays is None:
-                    yield from self._begin_delays(topic, replica, plan.delay)
-                replica.stages = self._opener.make_stages(replica.partition, plan)
-            except Exception as error:
-                self._replicas.fail(replica, error)
+            if not self._configure(replica, plan):
                 continue
             self._replicas.changed.note((replica,))
             if replica.state is not None:
                 self.apply_leadership(replica, replica.state)
         topic.is_plain = not topic.is_internal and not any(replica.stages for replica in topic.partitions.values())
 
-    def _begin_delays(
-        self, topic: TopicReplicas, replica: Replica, settings: DelaySettings
-    ) -> Generator[None, None, None]:
-        while replica.is_paused:
-            yield
-        yield from self._opener.delays.begin_in_steps(replica, settings)
-        if replica.delays is None and topic.partitions.get(replica.partition.partition) is replica:
-            raise StorageError("its log was replaced while what waits was read from it")
+    def _configure(self, replica: Replica, plan: TopicPlan) -> bool:
+        """Give a replica settings that came after it was opened; return False where it has failed."""
+        try:
+            replica.settings = plan.settings
+            if not replica.is_paused:
+                self._opener.tiers.fit(replica, plan.tier)
+            replica.log.reconfigure(plan.log_config)
+            if plan.delay is not None:
+                self._opener.delays.begin(replica, plan.delay)
+            replica.stages = self._opener.make_stages(replica.partition, plan)
+        except Exception as error:
+            self._replicas.fail(replica, error)
+            return False
+        return True
 
     def expire_producers_in_steps(self, producer_id_expiration_ms: int) -> Generator[None, None, None]:
         """Take a new `producer.id.expiration.ms` for all replicas."""
@@ -315,6 +311,7 @@ class ReplicaLifecycle:
 
     def _serve_again(self, reopened: Reopened) -> None:
         topic, old, fresh = reopened
+        self._configure(fresh, topic.plan)  # which may have changed while it waited
         self._put(topic, fresh)
         if fresh.voting is not None:
             fresh.voting.note(fresh)  # while it waited for room it was not served, and nobody looked at its election

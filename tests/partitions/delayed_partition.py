@@ -10,7 +10,9 @@ from odradek.kernel.config.delay_checks import DelaySettings
 from odradek.kernel.contracts.append_stage import Diverted
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay.headers import DELAY_CANCEL, DELAY_ID, DELAYED_FROM, DELIVER_AFTER
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.append_check import NOT_NEEDED
+from odradek.kernel.partitions.delay_beginnings import DelayBeginnings
 from odradek.kernel.partitions.delay_delivery import DelayDelivery
 from odradek.kernel.partitions.delays import Delays
 from odradek.kernel.partitions.leading import AppendOrigin, append_as_leader, append_diverted
@@ -50,20 +52,29 @@ class DelayedPartition:
     """Led by broker 1, or followed by it."""
 
     def __init__(
-        self, directory: Path, *, leader: int = 1, log_config: LogConfig = PLAIN, dead_letters_of: str = ""
+        self,
+        directory: Path,
+        *,
+        leader: int = 1,
+        log_config: LogConfig = PLAIN,
+        settings: DelaySettings | None = WAITS,
+        dead_letters_of: str = "",
     ) -> None:
         self.dead_letters_of = dead_letters_of
         self.leader = leader
+        self.settings = settings
         self.epoch = 0
         self.files = KillableFiles(is_flushed=False)
         self.log_config = log_config
         self.delivery: DelayDelivery
+        self.beginnings: DelayBeginnings
         delays = Delays(
             {"wheel": WheelFactory()},
             lambda: self.hosted.clock.now_ms(),
             lambda ledger, due_ms: self.delivery.note_due(ledger, due_ms),
-            lambda replica: self.delivery.watch(replica),
-            lambda partition, offset, error: self.delivery.note_unreadable(partition, offset, error),
+            on_opened=lambda replica: self.delivery.watch(replica),
+            on_begun=lambda replica: self.beginnings.ask(replica),
+            on_unreadable=lambda partition, offset, error: self.delivery.note_unreadable(partition, offset, error),
         )
         self.hosted = Hosted(directory, files=self.files, delays=delays)
         self.begin()
@@ -71,6 +82,7 @@ class DelayedPartition:
     def begin(self) -> None:
         hosted = self.hosted
         self.delivery = DelayDelivery(replicas=hosted.replicas, writes=hosted.writes, clock=hosted.clock)
+        self.beginnings = DelayBeginnings(hosted.replicas, on_filled=self.delivery.watch)
         self.take_state()
 
     def lead(self) -> None:
@@ -85,10 +97,16 @@ class DelayedPartition:
             leader=self.leader,
             epoch=self.epoch,
             log_config=self.log_config,
-            delay=WAITS,
+            delay=self.settings,
             dead_letters_of=self.dead_letters_of,
         )
         self.delivery.look_around()
+
+    def set_key(self) -> None:
+        """Have the topic get the key while it serves; what has to be read of its log is not."""
+        self.settings = WAITS
+        plan = Hosted.plan(self.log_config, delay=WAITS)
+        run_at_once(self.hosted.lifecycle.reconfigure_topic_in_steps("t", plan))
 
     def restart(self) -> None:
         """Stop cleanly, and start again."""
@@ -142,8 +160,9 @@ class DelayedPartition:
         for sent in records:
             builder.append(None, sent.value, timestamp=self.now_ms - 7, headers=sent.headers)
         batch = memoryview(builder.build())
-        (stage,) = self.replica.stages
-        accepted = stage.accept(batch)
+        accepted: Diverted | Buffer | None = batch
+        for stage in self.replica.stages:
+            accepted = stage.accept(batch)
         assert accepted is not None
         data = memoryview(bytearray(accepted.batch if isinstance(accepted, Diverted) else accepted))
         header = read_header(data)
