@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ..records.batch import read_header
+from ..records.batch import CorruptRecordsError, read_header
 from .recovery import BYTES_PER_STEP
 
 if TYPE_CHECKING:
@@ -61,6 +61,25 @@ def replay_delays_in_steps(
             ledger.saw(batch, header)
             start_offset = header.next_offset
     return start_offset
+
+
+def start_with_companion(partition_log: PartitionLog, offset: int) -> int:
+    """Return where a log has to start so that what was produced from an offset on still waits.
+
+    A producer is told the offset of its first record; what holds its batch's delayed records lies right before that.
+    """
+    from ..delay.companion import read_companion  # a broker without delayed records does not pay for it
+
+    if offset <= partition_log.log_start_offset:
+        return offset
+    batch = next(iter(partition_log.batches(offset - 1)), None)
+    if batch is None or (header := read_header(batch)).base_offset != offset - 1:
+        return offset
+    try:
+        companion = read_companion(batch, header)
+    except CorruptRecordsError:
+        return offset
+    return offset if companion is None or companion.is_delivery else offset - 1
 
 
 def _restore_newest(partition_log: PartitionLog, ledger: DelayLedger) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
 
 from odradek.kernel.cleanup.retention import delete_segments, sparing_delayed
+from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.contracts.cleanup import Deletion
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay.headers import DELAYED_FROM, DELAYED_TIMESTAMP
@@ -18,6 +20,13 @@ from odradek.kernel.partitions.delay_recovery import DELAY_KIND, is_worth_keepin
 from odradek.kernel.partitions.following import append_as_follower, rebuild_after_cut, truncate
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.compression import CompressionType
+from odradek.kernel.wire.messages.api_21_delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from tests.dispatch.deleting import deleting_handler
 
 from .delayed_partition import WAITS, DelayedPartition, Sent
 
@@ -330,3 +339,23 @@ def test_what_is_not_served_any_more_is_not_watched(partition: DelayedPartition)
     partition.delivery.look_around()
 
     assert len(partition.delivery._watched) == 0
+
+
+@pytest.mark.parametrize(("offset", "start_offset", "is_seen"), [(4, 3, True), (3, 3, True), (5, 5, False)])
+def test_deleting_what_lies_below_a_batch_leaves_what_waits_of_it(
+    partition: DelayedPartition, offset: int, start_offset: int, is_seen: bool
+) -> None:
+    """The producer was told 4, and what holds its delayed records is at 3."""
+    partition.produce([NOW] * 3)
+    assert partition.produce([LATER, NOW]) == 4
+    handler = deleting_handler(partition.hosted.replicas, lambda _topic: True)
+    wanted = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
+
+    answer = handler.handle(DeleteRecordsRequest(topics=[wanted]), cast("RequestContext", None))
+    partition.restart()
+    partition.pass_time(1_000)
+
+    assert isinstance(answer, DeleteRecordsResponse)
+    assert answer.topics[0].partitions[0].low_watermark == start_offset
+    assert partition.replica.log.log_start_offset == start_offset
+    assert (b"later" in partition.values()) is is_seen

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ...contracts.api_handler import PENDING
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
+from ...partitions.delay_recovery import start_with_companion
 from ...purgatory.delayed_operation import Outcome
 from ...types import NO_EPOCH, NO_OFFSET
 from ...wire.messages.api_21_delete_records import (
@@ -169,6 +170,8 @@ class DeleteRecordsHandler:
         target = replica.high_watermark if offset == TO_HIGH_WATERMARK else offset
         if not 0 <= target <= replica.high_watermark:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if replica.delays is not None or replica.delay_beginning is not None:
+            target = start_with_companion(replica.log, target)
         if target > replica.log.log_start_offset:
             _advance_log_start(replica, target)
             self._replicas.changed.note((replica,))
