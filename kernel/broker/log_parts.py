@@ -19,7 +19,6 @@ from ..errors import ConfigError, OdradekError
 from ..machine.threads import Workers
 from ..machine.throttle import Throttle
 from ..partitions.dead_letters import DeadLetters
-from ..partitions.delay_beginnings import DelayBeginnings
 from ..partitions.delay_delivery import DelayDelivery
 from ..partitions.delays import Delays, Retries
 from ..partitions.directory_reports import DirectoryReports
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
     from ..partitions.replica import Replica
-    from ..types import TopicIdPartition
     from .metadata_parts import CallsOfThisBroker
     from .options import BrokerOptions
     from .plugin_view import PluginView
@@ -58,7 +56,6 @@ class LogParts:
         lifecycle: Opens, configures, closes them.
         writes: Writes what requests stage.
         tier: Of tiered topics, None where tiered storage is off.
-        delay_beginnings: Gives replicas that serve what they need to deliver delayed records.
         delivery: Has delayed records appended when they are due.
         dead_letters: Takes dead letters out of retry topics.
         flushes: Flushes their logs.
@@ -102,7 +99,6 @@ class LogParts:
         self.writes = StagedWrites(self.replicas, on_staged=events.staged, on_flush_wanted=lambda: self.flushes.wake())
         self.delivery = DelayDelivery(replicas=self.replicas, writes=self.writes, clock=clock)
         self.dead_letters = DeadLetters(config.node_id, self.replicas, self.writes, clock, published.leader_of)
-        self.delay_beginnings = DelayBeginnings(self.replicas, on_filled=self._watch)
         self.lifecycle = self._make_lifecycle(events)
         self.flushes = FlushService(self.writes, threads)
         self.upkeep = Upkeep(
@@ -178,18 +174,13 @@ class LogParts:
                 options.delay_queues,
                 machine.clock.now_ms,
                 self.delivery.note_due,
-                on_opened=self._watch,
-                on_begun=self.delay_beginnings.ask,
-                on_unreadable=self.delivery.note_unreadable,
+                self._watch,
+                self.delivery.beginnings.ask,
+                self.delivery.note_unreadable,
             ),
             retries=Retries(options.retry_policies, machine.clock.now_ms, machine.random),
         )
-
-        def leader_changed(partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
-            self.delivery.note_leader(partition)
-            events.leader_changed(partition, leader_id, leader_epoch)
-
-        return ReplicaLifecycle(self.replicas, opener, on_leader_changed=leader_changed)
+        return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)
 
     def _watch(self, replica: Replica) -> None:
         self.delivery.watch(replica)
@@ -257,7 +248,6 @@ class LogParts:
         yield "flushes", self.flushes.run
         yield "moves of logs", self.log_moves.run
         yield "upkeep", self.upkeep.run
-        yield "beginnings of delayed records", self.delay_beginnings.run
         yield "delivery of delayed records", self.delivery.run
         yield "dead letters", self.dead_letters.run
         yield "retention", self.retention.run

@@ -58,11 +58,7 @@ class DelayQueue(Protocol):
         ...
 
     def delivered(self, due_ms: int, origin: int) -> None:
-        """Take note that a record was delivered: it and all that is in the order before it do not wait any more.
-
-        There may be any number of those, on a replica that was not asked what is due: what takes long is left to
-        `prepare`.
-        """
+        """Take note that a record was delivered: it and all before it wait no more; what takes long `prepare` does."""
         ...
 
     def start_advanced(self, offset: int) -> None:

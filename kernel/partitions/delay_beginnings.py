@@ -38,28 +38,23 @@ class DelayBeginning:
 
     Attributes:
         ledger: What is filled.
+        on_filled: Called with the replica then.
         was_cut: The log was truncated since it was last read from its begin.
     """
 
-    __slots__ = ("ledger", "was_cut")
+    __slots__ = ("ledger", "on_filled", "was_cut")
 
-    def __init__(self, ledger: DelayLedger) -> None:
+    def __init__(self, ledger: DelayLedger, on_filled: Callable[[Replica], None]) -> None:
         self.ledger = ledger
+        self.on_filled = on_filled
         self.was_cut = False
 
 
 class DelayBeginnings:
-    """The service. Owned by the broker's nursery; works between turns of the reactor, on the same thread."""
+    """A task of the delivery's; works between turns of the reactor, on the same thread."""
 
-    def __init__(self, replicas: Replicas, *, on_filled: Callable[[Replica], None]) -> None:
-        """Make it.
-
-        Args:
-            replicas: Of this broker.
-            on_filled: Called with each replica that has got its ledger.
-        """
+    def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
-        self._on_filled = on_filled
         self._waiting: list[Replica] = []
         self._has_work = trio.Event()
 
@@ -68,9 +63,8 @@ class DelayBeginnings:
         self._waiting.append(replica)
         self._has_work.set()
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Fill them until cancelled: the next start does what was not done."""
-        task_status.started()
         again: list[Replica] = []
         pause_s = AGAIN_S
         while True:
@@ -95,7 +89,7 @@ class DelayBeginnings:
             log.exception("%s: it cannot be read what waits, and nothing is delivered; tried again", partition)
             return False
         if is_filled:
-            self._on_filled(replica)
+            beginning.on_filled(replica)
         return is_filled
 
 

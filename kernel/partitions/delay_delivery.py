@@ -21,6 +21,7 @@ from ..classes import define
 from ..contracts.services import Metric
 from ..errors import KafkaError
 from ..machine.turnstile import take_turn
+from .delay_beginnings import DelayBeginnings
 from .leading import append_delivery
 
 if TYPE_CHECKING:
@@ -60,9 +61,15 @@ class DeliveryStatistics:
 
 
 class DelayDelivery:
-    """The service. Owned by the broker's nursery; works between turns of the reactor, on the same thread."""
+    """The service. Owned by the broker's nursery; works between turns of the reactor, on the same thread.
+
+    Attributes:
+        beginnings: Gives replicas ledgers whose topics have begun to have delayed records.
+        statistics: What was done.
+    """
 
     def __init__(self, *, replicas: Replicas, writes: StagedWrites, clock: Clock) -> None:
+        self.beginnings = DelayBeginnings(replicas)
         self._replicas = replicas
         self._writes = writes
         self._clock = clock
@@ -85,15 +92,9 @@ class DelayDelivery:
         return found
 
     def watch(self, replica: Replica) -> None:
-        """Deliver what is due in a replica that is in the table, as long as it is."""
+        """Deliver what is due in a replica that is in the table, as long as it is; look at it soon."""
         if replica.delays is not None:
             self._watched[replica.delays] = replica
-            self.note_due(replica.delays, 0)
-
-    def note_leader(self, partition: TopicIdPartition) -> None:
-        """Look at a partition soon: it may be led here now."""
-        replica = self._replicas.find(partition.topic, partition.partition)
-        if replica is not None and replica.delays in self._watched:
             self.note_due(replica.delays, 0)
 
     def note_due(self, ledger: DelayLedger, due_ms: int) -> None:
@@ -120,6 +121,11 @@ class DelayDelivery:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Deliver until cancelled; what is not delivered then waits."""
         task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.beginnings.run, name="beginnings of delayed records")
+            await self._deliver_for_ever()
+
+    async def _deliver_for_ever(self) -> None:
         looked_s = -LOOK_AROUND_S
         while True:
             if trio.current_time() - looked_s >= LOOK_AROUND_S:

@@ -89,7 +89,7 @@ class Delays:
         queues: What plugins offer, by name.
         now_ms: The wall clock.
         on_due: Called with a ledger, and when something of it may be due, whenever something has begun to wait.
-        on_opened: Called with each replica that has a ledger, once it is in the table.
+        on_opened: Called with each replica that has a ledger, once it is in the table, and when it may lead.
         on_begun: Called with each replica that serves and is to get one.
         on_unreadable: Called with the offset of a batch of a partition whose delayed records cannot be read, and why.
     """
@@ -130,7 +130,7 @@ class Delays:
             PluginError: No active plugin has the queue.
         """
         if replica.delays is None and replica.delay_beginning is None:
-            replica.delay_beginning = DelayBeginning(self._new(replica.partition, settings))
+            replica.delay_beginning = DelayBeginning(self._new(replica.partition, settings), self.on_opened)
             self.on_begun(replica)
 
     def _new(self, partition: TopicIdPartition, settings: DelaySettings) -> DelayLedger:

@@ -194,6 +194,8 @@ class ReplicaLifecycle:
                 self._replicas.changed.note((replica,))
                 self._replicas.progressed((replica,))
             if has_new_leader:
+                if replica.delays is not None:
+                    self._opener.delays.on_opened(replica)
                 self._on_leader_changed(replica.partition, replica.leader_id, replica.leader_epoch)
         except Exception as error:
             self._replicas.fail(replica, error)

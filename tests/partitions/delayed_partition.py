@@ -12,7 +12,6 @@ from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay.headers import DELAY_CANCEL, DELAY_ID, DELAYED_FROM, DELIVER_AFTER
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.append_check import NOT_NEEDED
-from odradek.kernel.partitions.delay_beginnings import DelayBeginnings
 from odradek.kernel.partitions.delay_delivery import DelayDelivery
 from odradek.kernel.partitions.delays import Delays
 from odradek.kernel.partitions.leading import AppendOrigin, append_as_leader, append_diverted
@@ -67,13 +66,12 @@ class DelayedPartition:
         self.files = KillableFiles(is_flushed=False)
         self.log_config = log_config
         self.delivery: DelayDelivery
-        self.beginnings: DelayBeginnings
         delays = Delays(
             {"wheel": WheelFactory()},
             lambda: self.hosted.clock.now_ms(),
             lambda ledger, due_ms: self.delivery.note_due(ledger, due_ms),
             on_opened=lambda replica: self.delivery.watch(replica),
-            on_begun=lambda replica: self.beginnings.ask(replica),
+            on_begun=lambda replica: self.delivery.beginnings.ask(replica),
             on_unreadable=lambda partition, offset, error: self.delivery.note_unreadable(partition, offset, error),
         )
         self.hosted = Hosted(directory, files=self.files, delays=delays)
@@ -82,7 +80,6 @@ class DelayedPartition:
     def begin(self) -> None:
         hosted = self.hosted
         self.delivery = DelayDelivery(replicas=hosted.replicas, writes=hosted.writes, clock=hosted.clock)
-        self.beginnings = DelayBeginnings(hosted.replicas, on_filled=self.delivery.watch)
         self.take_state()
 
     def lead(self) -> None:

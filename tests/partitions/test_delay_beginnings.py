@@ -32,7 +32,7 @@ def partition(tmp_path: Path) -> Iterator[DelayedPartition]:
 
 
 def fill(partition: DelayedPartition) -> bool:
-    return trio.run(partition.beginnings.fill, partition.replica)
+    return trio.run(partition.delivery.beginnings.fill, partition.replica)
 
 
 def test_records_wait_as_soon_as_the_key_is_set_and_are_delivered_once_the_log_was_read(
@@ -133,7 +133,7 @@ def test_a_log_that_cannot_be_read_is_served_and_tried_again(
         async with trio.open_nursery() as nursery:
             with monkeypatch.context() as patched:
                 patched.setattr(partition.replica.log, "batches", broken)
-                await nursery.start(partition.beginnings.run)
+                nursery.start_soon(partition.delivery.beginnings.run)
                 await trio.testing.wait_all_tasks_blocked()
             assert partition.replica.offline_reason is None
             assert partition.replica.delays is None
@@ -152,7 +152,7 @@ def test_a_topic_that_is_deleted_meanwhile_gets_nothing(partition: DelayedPartit
     for _ in partition.hosted.lifecycle.delete_topic_in_steps("t", 1):
         pass
 
-    assert trio.run(partition.beginnings.fill, replica)
+    assert trio.run(partition.delivery.beginnings.fill, replica)
     assert replica.delays is None
 
 

@@ -323,9 +323,8 @@ def test_who_comes_to_lead_delivers_at_once(partition: DelayedPartition) -> None
     partition.pass_time(1_000)
     assert partition.values() == []
     hosted = partition.hosted
-    hosted.open("t", leader=1, epoch=2, log_config=partition.log_config, delay=WAITS)
 
-    partition.delivery.note_leader(partition.replica.partition)
+    hosted.open("t", leader=1, epoch=2, log_config=partition.log_config, delay=WAITS)
     partition.deliver()
 
     assert partition.values() == [b"later"]
