@@ -157,10 +157,9 @@ class DelayDelivery:
                     self._replicas.fail(replica, error)
 
     def _look_at(self, ledger: DelayLedger, replica: Replica) -> None:
-        if not replica.is_leader:
-            self._prepare(ledger)
-        elif (due_ms := ledger.queue.next_due_ms()) is not None:
-            self.note_due(ledger, due_ms)
+        due_ms = ledger.queue.next_due_ms()
+        if due_ms is not None:
+            self.note_due(ledger, due_ms if replica.is_leader else due_ms - PREPARED_AHEAD_MS)
 
     def _prepare(self, ledger: DelayLedger) -> None:
         """Have a follower's queue work for a moment towards what its leader will deliver, or has."""
