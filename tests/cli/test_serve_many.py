@@ -11,7 +11,7 @@ import pytest
 
 from odradek.cli import EXIT_DONE, EXIT_FAILED, report
 from odradek.cli.options import EXIT_USAGE
-from odradek.cli.serve_many import FOUNDING, METADATA_LOG, may_found
+from odradek.cli.serve_many import FOUNDING, MAY_HOLD_PORTS, METADATA_LOG, may_found
 from odradek.kernel.broker import read_broker_options
 from odradek.kernel.config.roles import parse_roles, takes_id
 from odradek.kernel.controller import founding_checkpoint
@@ -117,6 +117,43 @@ def test_brokers_end_in_their_turns() -> None:
     assert done.returncode == EXIT_DONE
     assert sorted(told[:2]) == ["fourth", "third"]
     assert told[2:] == ["second", "first"]
+
+
+HOLDING = """
+import argparse, os, pathlib, re, signal, socket, sys
+from odradek.cli.serve_many import run_many
+from odradek.kernel.broker import read_broker_options
+from odradek.kernel.machine.system.network import SystemNetwork
+
+def read_options(options, data_dir):
+    return read_broker_options(config=None, environment={}, options=options, data_dir=data_dir)
+
+def serve(options, watched, note_ready):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    port = int(re.search(r":([0-9]+)", str(options.config.value("listeners")))[1])
+    with socket.socket() as stranger:
+        try:
+            stranger.bind(("127.0.0.1", port))
+        except OSError:
+            os.write(1, b"held\\n")
+    with SystemNetwork().listen("127.0.0.1", port, backlog=1, receive_buffer_bytes=0):
+        os.write(1, b"listens\\n")
+    os.kill(os.getppid(), signal.SIGTERM)
+    signal.sigwait({signal.SIGTERM})
+    return 0
+
+data_dir = pathlib.Path(sys.argv[1])
+arguments = argparse.Namespace(brokers=2, listen=["127.0.0.1:0"], data_dir=data_dir, options=[])
+sys.exit(run_many(arguments, read_options, serve, [signal.SIGTERM]))
+"""
+
+
+@pytest.mark.skipif(not MAY_HOLD_PORTS, reason="another socket that is bound would keep the broker from listening")
+def test_a_port_that_was_given_out_is_nobodys_but_its_brokers(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", HOLDING, str(tmp_path)], capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == EXIT_DONE, done.stderr
+    assert sorted(done.stdout.split()) == ["held", "held", "listens", "listens"], done.stderr
 
 
 def test_who_kept_the_metadata_alone_goes_on_so_and_a_new_cluster_is_founded(tmp_path: Path) -> None:

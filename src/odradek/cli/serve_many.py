@@ -39,6 +39,8 @@ PAUSE_S_MIN: Final = 0.5
 PAUSE_S_MAX: Final = 30.0
 STEADY_S: Final = 60.0
 """Who lived so long begins with the shortest pause again."""
+MAY_HOLD_PORTS: Final = sys.platform == "linux"
+"""Whether a socket may listen where another one is bound that does not, where both say SO_REUSEADDR."""
 METADATA_LOG: Final = "__cluster_metadata-0"
 FOUNDING: Final = "00000000000000000000-0000000000.checkpoint"
 """In the directory of a metadata log that several founded: `kernel/controller/founding_checkpoint.py`."""
@@ -229,10 +231,12 @@ def run_many(
             free_port=lambda host: free_port(host, held),
             voters=min(arguments.brokers, VOTERS_MAX) if may_found(data_dir, arguments.brokers) else 1,
         )
-    children = [Child(each.node_id, read_options(each.options, Path(each.data_dir)), each.turn) for each in plans]
-    check_read(children[0].options.config)
-    gc.freeze()  # pages that no collection touches stay shared
-    return Fleet(children, serve, clock=SystemClock()).run(stop_signals)
+        if not MAY_HOLD_PORTS:
+            held.close()
+        children = [Child(each.node_id, read_options(each.options, Path(each.data_dir)), each.turn) for each in plans]
+        check_read(children[0].options.config)
+        gc.freeze()  # pages that no collection touches stay shared
+        return Fleet(children, serve, clock=SystemClock()).run(stop_signals)
 
 
 def may_found(data_dir: Path, brokers: int) -> bool:
@@ -249,7 +253,7 @@ def may_found(data_dir: Path, brokers: int) -> bool:
 
 
 def free_port(host: str, held: ExitStack) -> int:
-    """Return a port that nobody has, and hold it until all are known, so that none is given out twice."""
+    """Return a port that nobody has, and hold it: nobody else is given it before its broker listens, or between two."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     holder = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
