@@ -3,6 +3,7 @@
     python -m tools.record_differential                    every session
     python -m tools.record_differential 'produce_*' fetch  some sessions (shell patterns)
     python -m tools.record_differential --check            write nothing; fail if Kafka answers otherwise now
+    python -m tools.record_differential --three            the sessions with three brokers
 
 Starts Apache Kafka from the folder of peers (`ODRADEK_PEERS`, by default `../shared/peers`) with the settings of
 `tests/differential/settings.toml`, holds the sessions with it, and writes `tests/differential/golden/SESSION.json`.
@@ -15,11 +16,18 @@ import argparse
 import datetime
 import sys
 from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING
 
 from tests.differential import brokers, golden
+from tests.differential.cluster_talk import run_cluster_session
 from tests.differential.comparison import compare
 from tests.differential.conversation import Step, run_session
 from tests.differential.sessions import SESSIONS
+from tests.differential.three import THREE_SESSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,26 +36,49 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("sessions", nargs="*", default=["*"], help="shell patterns of session names")
     parser.add_argument("--check", action="store_true", help="compare with the golden files, write nothing")
     parser.add_argument("--list", action="store_true", help="print the sessions and end")
-    parser.add_argument("--address", metavar="HOST:PORT", help="a Kafka that runs already, with the same settings")
+    parser.add_argument(
+        "--address", metavar="HOST:PORT", help="a Kafka that runs already, with the same settings; of three, all"
+    )
+    parser.add_argument("--three", action="store_true", help="the sessions with three brokers")
     chosen = parser.parse_args(arguments)
-    names = [name for name in SESSIONS if any(fnmatchcase(name, pattern) for pattern in chosen.sessions)]
+    table = THREE_SESSIONS if chosen.three else SESSIONS
+    names = [name for name in table if any(fnmatchcase(name, pattern) for pattern in chosen.sessions)]
     if not names:
         parser.error("no session has such a name; --list shows them")
     if chosen.list:
         print("\n".join(names))
         return 0
     if chosen.address:
-        host, _, port = chosen.address.rpartition(":")
-        return _hold(names, "a running broker", host, int(port), check=chosen.check)
+        return _hold(names, "a running broker", _holder(chosen.address.split(","), chosen.three), check=chosen.check)
+    if chosen.three:
+        with brokers.three_of_kafka() as (version, nodes):
+            hold = partial(_hold_with_three, nodes=nodes)
+            return _hold(names, f"Apache Kafka {version}, three brokers", hold, check=chosen.check)
     with brokers.kafka() as (version, host, port):
-        return _hold(names, f"Apache Kafka {version}", host, port, check=chosen.check)
+        hold = partial(_hold_with_one, address=(host, port))
+        return _hold(names, f"Apache Kafka {version}", hold, check=chosen.check)
 
 
-def _hold(names: list[str], broker: str, host: str, port: int, *, check: bool) -> int:
+def _holder(addresses: Sequence[str], is_of_three: bool) -> Callable[[str], list[Step]]:
+    found = [brokers.address_of(each) for each in addresses]
+    if is_of_three:
+        return partial(_hold_with_three, nodes=brokers.by_node(found))
+    return partial(_hold_with_one, address=found[0])
+
+
+def _hold_with_one(name: str, *, address: tuple[str, int]) -> list[Step]:
+    return run_session(name, SESSIONS[name], *address)
+
+
+def _hold_with_three(name: str, *, nodes: Mapping[str, tuple[str, int]]) -> list[Step]:
+    return run_cluster_session(name, THREE_SESSIONS[name], nodes)
+
+
+def _hold(names: list[str], broker: str, hold: Callable[[str], list[Step]], *, check: bool) -> int:
     origin = f"{broker}, recorded {datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
     failed = 0
     for name in names:
-        steps = run_session(name, SESSIONS[name], host, port)
+        steps = hold(name)
         broken = [step for step in steps if step.api == "Session"]
         if broken:
             failed += 1

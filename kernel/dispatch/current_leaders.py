@@ -75,8 +75,8 @@ class CurrentLeaders:
             for broker, place in self._nodes(leaders, context)
         ]
 
-    def tell_reader(self, response: fetch.FetchResponse, context: RequestContext) -> None:
-        """Say in the answer who leads the partitions that this broker does not."""
+    def tell_reader(self, response: fetch.FetchResponse, context: RequestContext, *, is_follower: bool = False) -> None:
+        """Say in the answer who leads the partitions that this broker does not; a follower knows where brokers are."""
         if context.api_version < FIRST_FETCH_VERSION:
             return
         leaders: list[Leader] = []
@@ -88,6 +88,8 @@ class CurrentLeaders:
                         leader_id=found.leader_id, leader_epoch=found.leader_epoch
                     )
                     leaders.append(found)
+        if is_follower:
+            return
         response.node_endpoints = [
             fetch.NodeEndpoint(node_id=broker.broker_id, host=place.host, port=place.port, rack=broker.rack)
             for broker, place in self._nodes(leaders, context)

@@ -266,13 +266,14 @@ class Replica:
         """Refuse a request that was sent on old or too new knowledge of the leader.
 
         Raises:
-            KafkaError: This is no leader, or the client's epoch (if not -1) is older or newer than ours.
+            KafkaError: The client's epoch (if not -1) is older or newer than ours, or this is no leader: in this order.
 
         Source: KIP-320.
         """
         if self.offline_reason is not None:
             raise KafkaError(self.offline_code)
         if not self.is_leader:
+            self.check_epoch(current_leader_epoch)
             raise KafkaError(NOT_LEADER)
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             self.check_epoch(current_leader_epoch)

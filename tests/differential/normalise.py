@@ -42,6 +42,11 @@ _UNORDERED: Final = {
     ("DeleteGroups", "results"): "group_id",
     ("CreatePartitions", "results"): "name",
     ("AlterReplicaLogDirs", "partitions"): "partition_index",
+    ("Metadata", "brokers"): "node_id",
+    ("DescribeCluster", "brokers"): "broker_id",
+    ("DescribeQuorum", "nodes"): "node_id",
+    ("DescribeQuorum", "current_voters"): "replica_id",
+    ("Metadata", "partitions"): "partition_index",
 }
 """Lists whose order is chance in Kafka (hash tables of random ids, shuffles), and the field to sort them by."""
 

@@ -16,6 +16,7 @@ from .comparison import compare, load_known
 from .conversation import Conversation, run_session
 from .sessions import SESSIONS, together
 from .sessions.bodies import ANSWERED
+from .three import THREE_SESSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,4 +90,4 @@ def test_every_known_difference_is_one_of_a_session() -> None:
 
 
 def test_every_golden_file_belongs_to_a_session() -> None:
-    assert sorted(SESSIONS) == sorted(path.stem for path in golden.FOLDER.glob("*.json"))
+    assert sorted([*SESSIONS, *THREE_SESSIONS]) == sorted(path.stem for path in golden.FOLDER.glob("*.json"))

@@ -150,6 +150,28 @@ def test_a_consumer_with_an_old_epoch_is_told_the_leader_and_one_with_a_new_one_
     assert (leader_of(fetch_part(unknown)), nodes_of(unknown)) == (None, [])
 
 
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [
+        (3, ErrorCode.FENCED_LEADER_EPOCH),
+        (4, NOT_LEADER),
+        (5, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (-1, NOT_LEADER),
+    ],
+)
+def test_who_wants_the_leader_is_told_first_that_it_knows_another_epoch(
+    house: House, epoch: int, code: ErrorCode
+) -> None:
+    assert fetch_part(fetch(house, FOLLOWED, 10, epoch=epoch)).error_code == code
+
+
+def test_a_follower_is_told_who_leads_and_not_where(house: House) -> None:
+    answer = fetch(house, FOLLOWED, 18, replica_state=ReplicaState(replica_id=2, replica_epoch=2))
+
+    assert fetch_part(answer).error_code == NOT_LEADER
+    assert (leader_of(fetch_part(answer)), nodes_of(answer)) == ((2, 4), [])
+
+
 def test_a_producer_that_waits_is_told_who_leads_from_now_on(house: House) -> None:
     house.client.send(produce_request((LED, batch(b"a"))), 12)
     house.client.turn()

@@ -248,7 +248,7 @@ class FetchHandler:
             quota.record(throttled_bytes(session.targets, result.answers))
         response = session.build(result.answers)
         if result.is_final:
-            self._leaders.tell_reader(response, context)
+            self._leaders.tell_reader(response, context, is_follower=limits.is_follower)
         for topic in response.responses:
             self._count(topic.topic, topic.topic_id, topic.partitions, limits)
         return response

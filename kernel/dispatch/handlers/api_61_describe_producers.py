@@ -55,7 +55,7 @@ class DescribeProducersHandler:
     def _partition(self, topic: str, index: int) -> PartitionResponse:
         try:
             replica = self._replicas.get(topic, index)
-            replica.check_leader(NO_EPOCH)
+            replica.check_epoch(NO_EPOCH)  # a follower tells it, too
         except KafkaError as error:
             return _failed(index, error.code, None)
         return PartitionResponse(
