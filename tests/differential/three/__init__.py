@@ -8,8 +8,6 @@ THREE_SESSIONS = {
     session.__name__: session
     for module in (telling, leading, moving, coordinating)
     for session in vars(module).values()
-    if callable(session)
-    and getattr(session, "__module__", "") == module.__name__
-    and not session.__name__.startswith("_")
+    if getattr(session, "__module__", None) == module.__name__ and not session.__name__.startswith("_")
 }
 """Name to session; each uses topics, groups and ids that begin with its name."""
