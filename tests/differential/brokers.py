@@ -18,7 +18,7 @@ from .conversation import Conversation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-READY_LIMIT_S: Final = 30.0
+READY_LIMIT_S: Final = 120.0
 STOP_LIMIT_S: Final = 10.0
 _SAFE_DOWNGRADE: Final = 2
 

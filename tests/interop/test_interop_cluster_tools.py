@@ -299,6 +299,7 @@ def running(path: Path, *words: str) -> Iterator[Running]:
         tool.end()
 
 
+@pytest.mark.sweep  # a JVM for each client
 def test_kafkas_verifiable_clients_lose_nothing_while_its_tools_move_and_elect(
     tools: Driver, brokers: str, topic: str, tmp_path: Path
 ) -> None:
@@ -337,6 +338,7 @@ def test_kafkas_verifiable_clients_lose_nothing_while_its_tools_move_and_elect(
     assert [*read.values()] == [str(number) for number in range(LOAD_COUNT)]
 
 
+@pytest.mark.sweep
 def test_kafkas_replica_verification_tool_finds_no_lag(tools: Driver, brokers: str, topic: str, tmp_path: Path) -> None:
     run(tools, Step("TopicCommand --create --topic {topic} --replica-assignment 1:2:3,2:3:1"), brokers, topic=topic)
     load = "ProducerPerformance --topic {topic} --num-records 500 --record-size 100 --throughput -1"
