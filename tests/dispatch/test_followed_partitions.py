@@ -118,6 +118,18 @@ def test_a_deletion_that_a_follower_does_not_learn_of_times_out(house: House) ->
     assert deleted(answer) == (ErrorCode.REQUEST_TIMED_OUT, -1)
 
 
+def test_who_is_refused_as_too_few_are_in_sync_is_told_where_the_log_begins(house: House) -> None:
+    replica = led(house)
+    replica.settings = TopicSettings(rules=ValidationRules(), min_insync_replicas=2)
+    led(house, epoch=2, isr=(1,))
+    house.client.send(produce_request((0, batch(b"a"))), 9)
+    house.client.turn()
+    (answer,) = house.client.received()
+
+    told = [(part.error_code, part.base_offset, part.log_start_offset) for part in produce_parts(answer)]
+    assert told == [(ErrorCode.NOT_ENOUGH_REPLICAS, -1, 0)]
+
+
 def test_what_is_committed_while_too_few_are_in_sync_is_told_so(house: House) -> None:
     replica = led(house)
     replica.settings = TopicSettings(rules=ValidationRules(), min_insync_replicas=2)

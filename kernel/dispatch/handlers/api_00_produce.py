@@ -72,14 +72,15 @@ class ProducedPart(NamedTuple):
 
 log = logging.getLogger(__name__)
 
-PRODUCER_ERRORS: Final = frozenset(
+LOG_ERRORS: Final = frozenset(
     {
+        ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         ErrorCode.INVALID_PRODUCER_EPOCH,
         ErrorCode.INVALID_TXN_STATE,
     }
 )
-"""Errors that the producer's state gives; with them Kafka tells the log start offset."""
+"""Errors of a log that is led here, and of the producers that it knows; with them Kafka tells the log start offset."""
 UNKNOWN_TOPIC_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
 UNKNOWN_TOPIC_OR_PARTITION: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -432,7 +433,7 @@ class ProduceHandler:
         answer.error_code = error.code
         answer.base_offset = -1
         replica = topic.partitions.get(answer.index) if topic else None
-        is_from_log = error.code in PRODUCER_ERRORS
+        is_from_log = error.code in LOG_ERRORS
         if isinstance(error, RefusedError):
             is_from_log = False
             answer.error_message = error.error_message
