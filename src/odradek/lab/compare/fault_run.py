@@ -210,10 +210,12 @@ async def _strike(cluster: ClusterProcesses, blow: Blow, struck: Sequence[int], 
                 nursery.start_soon(node.stutter)
         await trio.sleep_until(began_s + ENDS * whole_s)
         nursery.cancel_scope.cancel()
-    for node in nodes:
-        if blow is Blow.KILL:
-            await node.start(cluster.nursery)
-        node.resume()
+    async with trio.open_nursery() as nursery:  # at the same moment, however long a start takes
+        for node in nodes:
+            if blow is Blow.KILL:
+                nursery.start_soon(node.start, cluster.nursery)
+            else:
+                node.resume()
 
 
 class _Pacer:
