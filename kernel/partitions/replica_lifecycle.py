@@ -395,6 +395,8 @@ class ReplicaLifecycle:
                     log.error("partition %s: its producers' state is not kept: %s", replica.partition, error)
                 except Exception:  # a delay queue's bug: the next start reads the log, and all logs are closed
                     log.exception("partition %s: what waits in it is not kept", replica.partition)
+        if self._opener.voting is not None:
+            self._opener.voting.end()
         for name in self._started:
             try:
                 self._replicas.engines[name].close(marks[name])

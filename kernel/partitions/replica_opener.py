@@ -166,6 +166,9 @@ class ReplicaOpener:
     def _open_log(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[PartitionLog, ElectionFactory]:
         engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
         factory = choose_offer(self.elections, plan.election, "election", "odradek.election")
+        started = self.started.get(plan.storage)
+        if self.voting is not None and started is not None and is_among_replicas(factory):
+            self.voting.begin(started.directories.values())
         opened = engine.open_log(partition, plan.log_config, log_dir=self._directory(partition, plan.storage))
         check_made(opened, PartitionLog, f"a log of storage {plan.storage!r}", engine)
         return opened, factory
@@ -289,14 +292,15 @@ class ReplicaOpener:
     def _replica_over(
         self, opened: PartitionLog, tiered_log: TieredLog | None, factory: ElectionFactory, plan: TopicPlan
     ) -> Generator[None, None, Replica]:
+        # Before anything can fail: what is closed in good order then tells nothing of how it was found.
+        voting = self.voting if is_among_replicas(factory) else None
+        votes = Votes() if voting is None else voting.votes_of(opened, is_at_home=self._is_at_home(opened, plan))
         log = opened if tiered_log is None else tiered_log
         partition = log.partition
         producers = ProducerStateTable(self.producer_id_expiration_ms)
         yield from recover_in_steps(log, producers, self.clock.now_ms())
         delays = yield from self.delays.recover_in_steps(log, plan.delay)
         high_watermark = self.kept_high_watermarks.get(partition, log.log_start_offset)
-        voting = self.voting if is_among_replicas(factory) else None
-        votes = Votes() if voting is None else voting.votes_of(opened, is_at_home=self._is_at_home(opened, plan))
         election = factory.new_election(
             ElectionContext(
                 partition=partition,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..contracts.storage import PartitionLog
     from .replica import Replica
 
@@ -28,6 +30,14 @@ class Votes(NamedTuple):
 class Voting(Protocol):
     """Who carries out what the elections of a broker decide that vote. Owned by the reactor's task."""
 
+    def begin(self, log_dirs: Iterable[str]) -> None:
+        """Take note of how the voters in some log directories ended, before a log of one is opened. Blocks at first.
+
+        Raises:
+            StorageError: A disk is failing: the log is not to be opened.
+        """
+        ...
+
     def votes_of(self, log: PartitionLog, *, is_at_home: bool) -> Votes:
         """Return what a replica's election is to know of its former life. Blocks at first, as an open does.
 
@@ -46,4 +56,8 @@ class Voting(Protocol):
 
         Does not raise.
         """
+        ...
+
+    def end(self) -> None:
+        """Keep what the next start is to know of voters, just before their logs are closed. Blocks; does not raise."""
         ...

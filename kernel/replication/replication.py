@@ -138,7 +138,7 @@ class Replication:
             VotingParts(
                 replicas=replicas,
                 writes=writes,
-                votes=VoteLogs(machine.files, machine.boot_id),
+                votes=VoteLogs(machine.files, machine.boot_id or machine.ids.new_id()),
                 worker=Workers(machine.threads, 1),
                 brokers=brokers,
                 broker=published.broker,

@@ -10,7 +10,7 @@ counts::
 
 Votes and log have one fate so: a disk that was replaced has neither, and whose replica it was is seen to be another.
 The boot is that of the machine's kernel as the state was kept: in the same one nothing of the log is lost, however the
-process ended, for what it wrote is in the page cache or on the disk.
+process ended, for what it wrote is in the page cache or on the disk. After another one `closing_marks` tells.
 
 A block is durable before the next one is begun, so only the last may be torn: nothing followed from it, and it is cut
 off. Any other damage is refused, and with it whoever votes here: a vote that is forgotten may be given twice. When most
@@ -23,6 +23,7 @@ What the bytes say is the elections' own.
 
 from __future__ import annotations
 
+import logging
 import struct
 import zlib
 from pathlib import Path
@@ -30,9 +31,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from ..classes import frozen
-from ..errors import CorruptionError
+from ..contracts.disk_work import do_now
+from ..errors import CorruptionError, StorageError
 from ..machine.files import READ_WRITE, disk_error, read_file, replace_file, write_all
 from ..types import ZERO_ID
+from .closing_marks import leave_mark, take_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
     from ..machine.files import Files
 
     VoteKey: TypeAlias = "tuple[UUID, int]"
+
+log = logging.getLogger(__name__)
 
 FILE_NAME: Final = "partition-votes"
 MAGIC: Final = b"odradek partition votes 1\n"
@@ -57,7 +62,7 @@ class KeptVote(NamedTuple):
 
     Attributes:
         state: Its election's.
-        boot_id: Of the machine's kernel then, `ZERO_ID` where that is not known.
+        boot_id: Of the machine's kernel then.
     """
 
     state: bytes
@@ -67,15 +72,16 @@ class KeptVote(NamedTuple):
 class VoteLogs:
     """The files of a broker's log directories. Life: made, `of` as replicas are opened. Owned by one task."""
 
-    def __init__(self, files: Files, boot_id: UUID | None) -> None:
+    def __init__(self, files: Files, boot_id: UUID) -> None:
         """Make it; nothing is read yet.
 
         Args:
             files: Where they are.
-            boot_id: See `Machine.boot_id`.
+            boot_id: See `Machine.boot_id`; where that is not known, one of this process alone.
         """
-        self._files, self._boot_id = files, boot_id or ZERO_ID
+        self._files, self._boot_id = files, boot_id
         self._logs: dict[str, VoteLog] = {}
+        self._ended_in: dict[str, UUID | None] = {}
 
     def __repr__(self) -> str:
         return f"<VoteLogs of {sorted(self._logs)}>"
@@ -94,9 +100,38 @@ class VoteLogs:
             self._logs[log_dir] = found
         return found
 
+    def begin(self, log_dir: str) -> None:
+        """Take note of how the voters of a log directory ended, before the first log of one is opened.
+
+        Raises:
+            StorageError: The disk is failing.
+        """
+        if log_dir not in self._ended_in:
+            self._ended_in[log_dir] = take_mark(self._files, log_dir)
+
     def is_of_this_boot(self, kept: KeptVote) -> bool:
         """Return whether the machine's kernel runs still that ran as something was kept."""
-        return kept.boot_id == self._boot_id != ZERO_ID
+        return kept.boot_id == self._boot_id
+
+    def has_ended_well(self, log_dir: str, kept: KeptVote) -> bool:
+        """Return whether the voters of a log directory ended in good order in the boot in which one had this kept."""
+        return self._ended_in[log_dir] == kept.boot_id
+
+    def end(self, later: Mapping[str, Mapping[VoteKey, bytes | None]]) -> None:
+        """Have the next start know that voters end in good order, just before their logs are closed. Blocks.
+
+        Whose votes were not kept in this boot, or where the disk refuses, is in doubt then. Does not raise.
+
+        Args:
+            later: What is to be kept before that, by log directory.
+        """
+        for log_dir in [each for each in self._logs if each in self._ended_in]:
+            try:
+                if states := later.get(log_dir):
+                    do_now(self.of(log_dir).begin_keep(states))
+                leave_mark(self._files, log_dir, self._boot_id)
+            except StorageError as error:
+                log.error("voters may not trust the end of their logs at the next start: %s", error)
 
 
 class VoteLog:
@@ -111,7 +146,7 @@ class VoteLog:
         Args:
             path: Where it is, or will be.
             files: The file system.
-            boot_id: Of the machine's kernel, `ZERO_ID` where that is not known.
+            boot_id: See `VoteLogs`.
         """
         self._path, self._files, self._boot_id = path, files, boot_id
         self._kept: dict[VoteKey, KeptVote] = {}

@@ -120,6 +120,7 @@ class VotingReplicas:
         self._restless_ms: dict[Replica, int] = {}
         self._dirty: dict[Replica, None] = {}
         self._states: dict[Replica, bytes] = {}
+        self._doubted: set[VoteKey] = set()
         self._later: dict[str, dict[VoteKey, bytes | None]] = {}
         self._changed: set[Replica] = set()
         self._progressed: set[Replica] = set()
@@ -133,6 +134,11 @@ class VotingReplicas:
 
     # --------------------------------------------------------------------------------------------- what replicas tell
 
+    def begin(self, log_dirs: Iterable[str]) -> None:
+        """See `Voting.begin`."""
+        for log_dir in log_dirs:
+            self._parts.votes.begin(log_dir)
+
     def votes_of(self, log: PartitionLog, *, is_at_home: bool) -> Votes:
         """See `Voting.votes_of`."""
         if not log.log_dir:
@@ -145,7 +151,9 @@ class VotingReplicas:
             return Votes()
         if logs.is_of_this_boot(kept):
             return Votes(kept.state)
-        if not log.was_clean or not log.log_end_offset:  # one of which nothing is left is as clean as a new one
+        is_whole = log.was_clean and log.log_end_offset  # one of which nothing is left is as clean as a new one
+        if key in self._doubted or not is_whole or not logs.has_ended_well(log.log_dir, kept):
+            self._doubted.add(key)
             return Votes(kept.state, may_have_lost=True)
         self._keep_later(log.log_dir, key, kept.state)  # from now on this boot's page cache has it
         return Votes(kept.state)
@@ -153,6 +161,10 @@ class VotingReplicas:
     def _keep_later(self, log_dir: str, key: VoteKey, state: bytes | None) -> None:
         self._later.setdefault(log_dir, {})[key] = state
         self._woken.set()
+
+    def end(self) -> None:
+        """See `Voting.end`."""
+        self._parts.votes.end(self._later)
 
     def note(self, replica: Replica) -> None:
         """See `Voting.note`."""

@@ -28,7 +28,7 @@ from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHand
 from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.machine.clock import TrioClock
-from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.files import Files, OsFiles
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.threads import Workers
 from odradek.kernel.metadata.image import BrokerImage, MetadataImage
@@ -106,7 +106,15 @@ class VirtualThreads:
 class Node:
     """One broker: its replicas, what answers for them, and what follows others."""
 
-    def __init__(self, cluster: Cluster, broker_id: int, directory: Path, boot_id: uuid.UUID = BOOT) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        broker_id: int,
+        directory: Path,
+        *,
+        boot_id: uuid.UUID = BOOT,
+        votes_files: Files | None = None,
+    ) -> None:
         self.cluster = cluster
         self.broker_id = broker_id
         self.directory = directory
@@ -147,7 +155,7 @@ class Node:
             VotingParts(
                 replicas=self.replicas,
                 writes=self.writes,
-                votes=VoteLogs(OsFiles(), boot_id),
+                votes=VoteLogs(votes_files or OsFiles(), boot_id),
                 worker=Workers(cast("Any", VirtualThreads()), 1),
                 brokers=self,
                 broker=self.broker,
@@ -429,6 +437,7 @@ class Cluster:
         boot_id: uuid.UUID = BOOT,
         is_clean: bool = False,
         change: Callable[[Path], object] = lambda _directory: None,
+        votes_files: Files | None = None,
     ) -> Node:
         """End a node's process, and begin another one on its disk.
 
@@ -437,6 +446,7 @@ class Cluster:
             boot_id: Of the machine on which it begins.
             is_clean: Whether it closes its logs.
             change: What becomes of its disk meanwhile.
+            votes_files: Where its votes lie; those of the system unless given.
         """
         old = self.nodes[number]
         old.end()
@@ -447,7 +457,7 @@ class Cluster:
         directory = old.directory.parent / f"{number} life {self._lives}"
         shutil.copytree(old.directory, directory)
         change(directory)
-        self.nodes[number] = fresh = Node(self, number, directory, boot_id)
+        self.nodes[number] = fresh = Node(self, number, directory, boot_id=boot_id, votes_files=votes_files)
         fresh.home = old.home
         assert self.nursery is not None, "it runs"
         self.nursery.start_soon(fresh.run)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from odradek.kernel.contracts.disk_work import DiskWork, do_now
 from odradek.kernel.errors import CorruptionError, StorageError
 from odradek.kernel.machine.files import DiskError, Files, OsFiles
-from odradek.kernel.replication.vote_log import FILE_NAME, MAGIC, REWRITE_BYTES_MIN, VoteLogs
+from odradek.kernel.replication.closing_marks import MARK_NAME
+from odradek.kernel.replication.vote_log import FILE_NAME, MAGIC, REWRITE_BYTES_MIN, KeptVote, VoteLogs
 from odradek.kernel.types import Buffer
 from odradek.testing.faults import FaultyFiles, PowerLoss
 
@@ -264,19 +265,116 @@ def test_each_log_directory_has_its_own(tmp_path: Path) -> None:
     assert repr(logs.of(str(one))).startswith(f"<VoteLog {one / FILE_NAME}: 1 partitions, ")
 
 
-@pytest.mark.parametrize(
-    ("kept_in", "now_in", "is_same"),
-    [(BOOT, BOOT, True), (BOOT, OTHER, False), (None, None, False), (BOOT, None, False), (None, BOOT, False)],
-)
-def test_what_is_kept_is_known_by_its_boot(
-    tmp_path: Path, kept_in: uuid.UUID | None, now_in: uuid.UUID | None, is_same: bool
-) -> None:
-    do_now(VoteLogs(OsFiles(), kept_in).of(str(tmp_path)).begin_keep({(TOPIC, 0): b"vote"}))
-    logs = VoteLogs(OsFiles(), now_in)
-    kept = logs.of(str(tmp_path)).kept(TOPIC, 0)
+@pytest.mark.parametrize(("now_in", "is_same"), [(BOOT, True), (OTHER, False)])
+def test_what_is_kept_is_known_by_its_boot(tmp_path: Path, now_in: uuid.UUID, *, is_same: bool) -> None:
+    keep(opened(tmp_path), (TOPIC, 0, b"vote"))
 
+    assert VoteLogs(OsFiles(), now_in).is_of_this_boot(kept_in(tmp_path)) is is_same
+
+
+def kept_in(directory: Path) -> KeptVote:
+    """Return what is kept of the first partition."""
+    kept = VoteLogs(OsFiles(), OTHER).of(str(directory)).kept(TOPIC, 0)
     assert kept is not None
-    assert logs.is_of_this_boot(kept) is is_same
+    return kept
+
+
+def ended(directory: Path, boot_id: uuid.UUID, files: Files | None = None) -> VoteLogs:
+    """Have voters of a directory begin, keep nothing, and end in good order."""
+    logs = VoteLogs(files or OsFiles(), boot_id)
+    logs.begin(str(directory))
+    logs.of(str(directory))
+    logs.end({})
+    return logs
+
+
+def test_an_end_in_good_order_is_told_to_one_start(tmp_path: Path) -> None:
+    keep(opened(tmp_path), (TOPIC, 0, b"vote"))
+    ended(tmp_path, BOOT)
+    told = []
+    for _ in range(2):
+        logs = VoteLogs(OsFiles(), OTHER)
+        for _again in range(2):
+            logs.begin(str(tmp_path))
+            told.append(logs.has_ended_well(str(tmp_path), kept_in(tmp_path)))
+
+    assert told == [True, True, False, False]
+
+
+def test_an_end_in_another_boot_says_nothing_of_who_has_kept_nothing_in_it(tmp_path: Path) -> None:
+    keep(opened(tmp_path), (TOPIC, 0, b"vote"))
+    ended(tmp_path, OTHER)
+    logs = VoteLogs(OsFiles(), OTHER)
+    logs.begin(str(tmp_path))
+
+    assert not logs.has_ended_well(str(tmp_path), kept_in(tmp_path))
+
+
+def test_what_was_to_be_kept_later_is_at_the_end(tmp_path: Path) -> None:
+    keep(opened(tmp_path), (TOPIC, 0, b"vote"))
+    logs = VoteLogs(OsFiles(), OTHER)
+    logs.begin(str(tmp_path))
+    logs.of(str(tmp_path))
+    logs.end({str(tmp_path): {(TOPIC, 0): b"vote"}})
+    again = VoteLogs(OsFiles(), uuid.UUID(int=3))
+    again.begin(str(tmp_path))
+
+    assert kept_in(tmp_path) == KeptVote(b"vote", OTHER)
+    assert again.has_ended_well(str(tmp_path), kept_in(tmp_path))
+
+
+def test_where_nobody_votes_nothing_is_left(tmp_path: Path) -> None:
+    logs = VoteLogs(OsFiles(), BOOT)
+    logs.begin(str(tmp_path))
+    logs.end({})
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_end_that_the_disk_refuses_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    keep(opened(tmp_path), (TOPIC, 0, b"vote"))
+    files = FullDisk()
+    files.is_full = True
+    ended(tmp_path, BOOT, files)
+    logs = VoteLogs(OsFiles(), OTHER)
+    logs.begin(str(tmp_path))
+
+    assert not logs.has_ended_well(str(tmp_path), kept_in(tmp_path))
+    assert "may not trust the end of their logs" in caplog.text
+
+
+@pytest.mark.parametrize("mark", [b"", b"no id", bytes(15)])
+def test_a_mark_that_cannot_be_is_none(tmp_path: Path, mark: bytes) -> None:
+    keep(opened(tmp_path), (TOPIC, 0, b"vote"))
+    (tmp_path / MARK_NAME).write_bytes(mark)
+    logs = VoteLogs(OsFiles(), OTHER)
+    logs.begin(str(tmp_path))
+
+    assert not logs.has_ended_well(str(tmp_path), kept_in(tmp_path))
+    assert not (tmp_path / MARK_NAME).exists()
+
+
+def test_a_mark_that_cannot_be_taken_away_keeps_logs_closed(tmp_path: Path) -> None:
+    (tmp_path / MARK_NAME).mkdir()
+
+    with pytest.raises(StorageError, match=MARK_NAME):
+        VoteLogs(OsFiles(), BOOT).begin(str(tmp_path))
+
+
+@pytest.mark.parametrize("loss", PowerLoss)
+def test_a_mark_that_was_taken_does_not_come_back_with_the_power(tmp_path: Path, loss: PowerLoss) -> None:
+    disk, left = tmp_path / "disk", tmp_path / "left"
+    disk.mkdir()
+    left.mkdir()
+    files = FaultyFiles(disk)
+    keep(opened(disk, files=files), (TOPIC, 0, b"vote"))
+    ended(disk, BOOT, files)
+    VoteLogs(files, OTHER).begin(str(disk))
+    files.after_power_loss(left, loss, random.Random(1))
+    logs = VoteLogs(OsFiles(), OTHER)
+    logs.begin(str(left))
+
+    assert not logs.has_ended_well(str(left), kept_in(left))
 
 
 KEYS = st.tuples(st.sampled_from([TOPIC, OTHER]), st.integers(0, 3))

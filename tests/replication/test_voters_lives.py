@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import cast
 
+import pytest
 import trio
 
 from odradek.kernel.contracts.election import Role
 from odradek.kernel.replication.vote_log import FILE_NAME
 from odradek.plugins.election_quorum.machine import QuorumElection
+from odradek.plugins.storage_segment.log import SegmentLog
 
 from .small_cluster import Cluster, Node, running
+from .test_vote_log import FullDisk
 from .test_voting_replicas import client_values, committed, followers, kept_votes, led, run, votes_log
 
 NEXT_BOOT = uuid.UUID(int=2)
@@ -121,6 +124,81 @@ def test_a_doubt_outlives_a_process(tmp_path: Path) -> None:
             again = await cluster.restart(lost, boot_id=NEXT_BOOT)
 
             assert is_doubtful(again)
+
+    run(body)
+
+
+@pytest.mark.parametrize("has_room_at_the_end", [True, False])
+def test_a_doubt_that_could_not_be_kept_outlives_a_stop_in_good_order(
+    tmp_path: Path, *, has_room_at_the_end: bool
+) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            await committed(cluster, leader, b"v2")
+            lost = followers(cluster)[0].broker_id
+            cluster.cut(lost, 0, *(each for each in (1, 2, 3) if each != lost))
+            disk = FullDisk()
+            disk.is_full = True
+            fresh = await cluster.restart(lost, boot_id=NEXT_BOOT, change=losing(1), votes_files=disk)
+            replica = fresh.replica()
+            await cluster.wait("its votes cannot be kept", lambda: replica.offline_reason is not None)
+            await fresh.lifecycle.retry_failed_logs()  # there is room for records, and its log is opened anew
+            disk.is_full = not has_room_at_the_end
+            again = await cluster.restart(lost, boot_id=NEXT_BOOT, is_clean=True)
+
+            assert is_doubtful(again)
+
+    run(body)
+
+
+def test_a_start_that_was_given_up_leaves_the_doubt(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            await committed(cluster, leader, b"v2")
+            lost = followers(cluster)[0].broker_id
+            cluster.cut(lost, 0, *(each for each in (1, 2, 3) if each != lost))
+            await cluster.restart(lost, boot_id=NEXT_BOOT, change=losing(1))
+            again = await cluster.restart(lost, boot_id=uuid.UUID(int=3), is_clean=True)
+
+            assert is_doubtful(again)
+
+    run(body)
+
+
+def test_a_stop_in_good_order_is_good_for_one_start(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            await committed(cluster, leader, b"v2")
+            number = followers(cluster)[0].broker_id
+            await cluster.restart(number, is_clean=True)  # it votes no more in this life: its file stays as it is
+            await caught_up(cluster, [cluster.nodes[number]], b"v1", b"v2")
+            lost = await cluster.restart(number, boot_id=NEXT_BOOT, change=losing(1))
+
+            assert is_doubtful(lost)
+
+    run(body)
+
+
+def test_who_was_in_doubt_is_so_when_its_log_is_closed_and_opened_again(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            await committed(cluster, leader, b"v2")
+            number = followers(cluster)[0].broker_id
+            fresh = await cluster.restart(number, boot_id=NEXT_BOOT, is_clean=True, change=losing(1))
+            log = cast("SegmentLog", fresh.replica().log)
+            first = fresh.voting.votes_of(log, is_at_home=True)
+            log.was_clean = True
+
+            assert first.may_have_lost
+            assert fresh.voting.votes_of(log, is_at_home=True).may_have_lost
 
     run(body)
 
