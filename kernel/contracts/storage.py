@@ -132,7 +132,7 @@ class PartitionLog(RewritableLog, Protocol):
 
     @property
     def latest_epoch(self) -> int:
-        """The newest leader epoch that the log has a record of, -1 when none."""
+        """The newest leader epoch that the log has a record of, or had before all were deleted; -1 when none."""
         ...
 
     def append(self, batches: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:

@@ -363,8 +363,8 @@ def _has_all_below(replica: Replica, target: FetchTarget) -> bool:
     if not log.log_start_offset <= target.fetch_offset <= log.log_end_offset:
         return False
     epoch = target.last_fetched_epoch
-    if epoch < 0:
-        return True
+    if epoch < 0:  # a voter that gave up all it had: it counts as soon as it has a record
+        return replica.voting is None or not target.fetch_offset
     end = log.end_offset_for_epoch(epoch)
     return end.leader_epoch == epoch and end.end_offset >= target.fetch_offset
 

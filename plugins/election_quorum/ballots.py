@@ -10,8 +10,9 @@
 Only to who has a log that is long enough, but for a vote given before: one whose last epoch is larger than the
 own, or the same, and its end no smaller.
 
-A voter that may have lost the end of its log, with the power, says so with its vote: what it compares by may be too
-short. Such votes are none of a majority. They count where every voter has given its own: then there is no longer log.
+A voter that may have lost the end of its log, with the power, or does not know how new it is, says so with its vote:
+what it compares by may be too short. Such votes are none of a majority. They count where every voter has given its own:
+then there is no longer log.
 
 *Source:* KIP-595, KIP-996; `canGrantVote` of Kafka 4.3's states.
 """

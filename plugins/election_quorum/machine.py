@@ -315,7 +315,7 @@ class QuorumElection:
             if not self._is_meant(request.voter_id, part.voter_directory_id):
                 error = ErrorCode.INVALID_VOTER_KEY
         is_granted = error is ErrorCode.NONE and self._vote(part)
-        self._answer(asked, IN_DOUBT if is_granted and self._replica.may_have_lost else error, vote_granted=is_granted)
+        self._answer(asked, IN_DOUBT if is_granted and self._replica.is_doubtful else error, vote_granted=is_granted)
 
     def _wrong_vote_request(self, part: Any) -> ErrorCode:
         """Return why a request for a vote cannot be meant; nobody has records of the epoch in which it stands."""

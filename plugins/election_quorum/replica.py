@@ -23,7 +23,8 @@
 * Who may have lost the end of its log with the power may lack what it helped to commit. It says so with its vote
   (`ballots.py`), until a leader's epoch has begun in its log and it has all that this leader has told to be committed:
   what was committed before stands in front of the epoch's begin, and what it had acknowledged to the same leader is
-  told by that one's high watermark.
+  told by that one's high watermark. So does, until it has a record, who has given up all that it had and goes on where
+  its leader's log begins: how new the last record before that was it does not know.
 * Who is no voter, not yet or not any more, observes: it follows, and never stands. It gives its vote all the same, for
   the log in which it would read that it is a voter may lag.
 
@@ -125,6 +126,12 @@ class Replica:
         """Return where the log ends; one without epochs counts as one of epoch 0, as Kafka has it."""
         found = self._log_end()
         return messages.LastRecord(max(found.leader_epoch, 0), found.end_offset)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether logs are not to be compared by this one: it may have lost its end, or how new that was."""
+        found = self._log_end()
+        return self.may_have_lost or found.leader_epoch < 0 < found.end_offset
 
     def begin(self) -> None:
         """Begin in what the former life left."""
@@ -231,7 +238,7 @@ class Replica:
 
     def stand(self) -> None:
         """Ask whether a majority would vote for this replica (KIP-996)."""
-        self.ballots = Ballots(self.me, is_doubtful=self.may_have_lost)
+        self.ballots = Ballots(self.me, is_doubtful=self.is_doubtful)
         self._enter_prospective(self.standing)
         self._wait()
         self.ask_votes()
@@ -242,7 +249,7 @@ class Replica:
         self.asking.start(self.timeouts.ask_again_ms)
 
     def _be_candidate(self) -> None:
-        self.ballots = Ballots(self.me, is_doubtful=self.may_have_lost)
+        self.ballots = Ballots(self.me, is_doubtful=self.is_doubtful)
         self._enter(State.CANDIDATE, Standing(self.standing.epoch + 1, NOBODY, self.me))
         self._wait()
         self.asking.start(self.timeouts.ask_again_ms)

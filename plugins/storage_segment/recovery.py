@@ -171,9 +171,7 @@ def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard
         log_end_offset = log_start_offset
     if not is_clean:
         epochs = _with_missing_epochs(directory, epochs, log_start_offset)
-    # In this order: of an epoch whose records are all hidden nothing is left.
-    epochs.truncate_from_start(log_start_offset)
-    epochs.truncate_from_end(log_end_offset)
+    epochs.fit(log_start_offset, log_end_offset)
     point = log_end_offset if is_clean else min(recovery_point, log_end_offset)
     has_new_epochs = not is_clean and tuple(epochs.entries()) != kept_epochs
     if has_new_epochs:

@@ -14,6 +14,7 @@ import trio
 from odradek.kernel.contracts.election import Role
 from odradek.kernel.replication.vote_log import FILE_NAME
 from odradek.plugins.election_quorum.machine import QuorumElection
+from odradek.plugins.election_quorum.voters import ReplicaKey
 from odradek.plugins.storage_segment.log import SegmentLog
 
 from .small_cluster import Cluster, Node, running
@@ -25,7 +26,12 @@ NEXT_BOOT = uuid.UUID(int=2)
 
 def is_doubtful(node: Node) -> bool:
     """Return whether a voter does not trust the end of its log."""
-    return cast("QuorumElection", node.replica().election).standing.may_have_lost
+    return quorum_election(node).standing.may_have_lost
+
+
+def quorum_election(node: Node) -> QuorumElection:
+    """Return the election of a node's replica of partition 0."""
+    return cast("QuorumElection", node.replica().election)
 
 
 def kept_boot(node: Node) -> uuid.UUID | None:
@@ -274,6 +280,61 @@ def test_all_that_lost_power_elect_whoever_has_most(tmp_path: Path) -> None:
             assert again.broker_id == most
             await caught_up(cluster, cluster.nodes.values(), b"v1", b"v2")
             assert not any(is_doubtful(node) for node in cluster.nodes.values())
+
+    run(body)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_offsets_of_records_that_were_all_deleted_are_not_given_again(tmp_path: Path, *, is_clean: bool) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            one, away = followers(cluster)
+            await committed(cluster, leader, b"v1")
+            await caught_up(cluster, [one, away], b"v1")
+            cluster.cut(away.broker_id, 0, leader.broker_id, one.broker_id)
+            await committed(cluster, leader, b"v2", b"v3")
+            await caught_up(cluster, [one], b"v1", b"v2", b"v3")
+            end = leader.replica().log.log_end_offset
+            for node in (leader, one):
+                node.replica().log.advance_log_start(end)
+            cluster.cut(leader.broker_id, 0, one.broker_id, away.broker_id)
+            one.replicas.engines[cluster.storage].checkpoint({})
+            fresh = await cluster.restart(one.broker_id, is_clean=is_clean)
+            cluster.cuts.discard(frozenset((away.broker_id, 0)))
+            cluster.cuts.discard(frozenset((away.broker_id, one.broker_id)))
+            second = await led(cluster, one.broker_id, away.broker_id)
+
+            assert second is fresh
+            assert second.replica().log.log_start_offset == end
+
+    run(body)
+
+
+def test_who_begins_anew_where_the_leaders_log_does_counts_when_it_has_a_record(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            one, away = followers(cluster)
+            cluster.cut(away.broker_id, 0, leader.broker_id, one.broker_id)
+            await committed(cluster, leader, b"v1", b"v2")
+            end = leader.replica().log.log_end_offset
+            leader.replica().log.advance_log_start(end)
+            cluster.heal()
+            log, election = away.replica().log, quorum_election(away)
+            await cluster.wait("it has begun anew", lambda: log.log_end_offset == end)
+            await trio.sleep(1)
+            leadership = quorum_election(leader)._replica.leadership
+            assert leadership is not None
+
+            assert leadership.followers[ReplicaKey(away.broker_id)].end < end
+            assert election._replica.is_doubtful
+
+            await committed(cluster, leader, b"v3")
+            await caught_up(cluster, [away], b"v3")
+            await cluster.wait("it counts", lambda: leadership.followers[ReplicaKey(away.broker_id)].end == end + 1)
+
+            assert not election._replica.is_doubtful
 
     run(body)
 

@@ -64,6 +64,15 @@ class EpochCache:
         del self._epochs[keep:], self._starts[keep:]
         return changed
 
+    def fit(self, start_offset: int, end_offset: int) -> None:
+        """Forget epochs that lie outside of a log, as it is opened, and those that got no record.
+
+        Of a log whose records are all deleted the newest stays: it tells how new the last of them was, which whoever
+        compares logs asks, and nothing else does any more.
+        """
+        self.truncate_from_start(start_offset)
+        self.truncate_from_end(end_offset + (0 < start_offset == end_offset))
+
     def truncate_from_start(self, start_offset: int) -> bool:
         """Forget epochs that end before `start_offset`; the one it falls in now begins there."""
         first = bisect_right(self._starts, start_offset) - 1

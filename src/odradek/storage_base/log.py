@@ -73,7 +73,7 @@ class LogBase(LogStore[SegmentT]):
         self._cuts_count = 0
         self._staged: list[tuple[Buffer, int]] = []
         self._epochs = EpochCache(bounds.epochs)
-        self._epochs.truncate_from_end(log_end_offset)  # whoever leads next begins one there; as Kafka does at a start
+        self._epochs.fit(self.log_start_offset, log_end_offset)  # whoever leads next begins one there
         self._segments = list(segments) or [self.new_segment(self.log_start_offset)]
         self._roll_timestamp = -1
         self._is_closing = False

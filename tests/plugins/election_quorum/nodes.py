@@ -127,6 +127,7 @@ class Node:
         self.leader_id = -1
         self.fetch_max = 3
         self.may_have_lost = False
+        self.knows_epochs = True
         self.election: QuorumElection
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ class Node:
                 directory_id=self.directory_id,
                 log_end_offset=len(self.log),
                 high_watermark=0,
-                log_end=lambda: EpochEnd(self.log[-1].epoch if self.log else -1, len(self.log)),
+                log_end=lambda: EpochEnd(self.log[-1].epoch if self.log and self.knows_epochs else -1, len(self.log)),
                 hard_state=self.hard_state,
                 config=lambda: CONFIG,
                 settings={},

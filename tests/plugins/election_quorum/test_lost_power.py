@@ -133,6 +133,26 @@ def test_a_late_fetch_of_a_former_process_does_not_count() -> None:
     assert election.follower_fetch(others[0], 8, end, 0, quorum.now_ms) == end
 
 
+def test_by_a_log_that_does_not_know_how_new_it_is_nobody_with_an_older_one_leads() -> None:
+    quorum = Quorum()
+    leader = quorum.written()
+    deleted, away = (node for node in quorum.nodes.values() if node is not leader)
+    for node in (leader, deleted, away):
+        node.crash()
+    deleted.knows_epochs = False
+    away.flushed = 1
+    for node in (deleted, away):
+        node.start()
+    quorum.run()
+
+    assert quorum.leader() is None
+
+    leader.start()
+    quorum.run()
+
+    assert quorum.leader() in (leader, deleted)
+
+
 def test_a_doubt_is_kept_and_read() -> None:
     standing = Standing(3, 2, may_have_lost=True)
 

@@ -1,4 +1,4 @@
-"""Shell: the storage kit's tests of logs that nothing was written to: kept or not, they answer."""
+"""Shell: the storage kit's tests of logs that nothing was written to, kept or not, and of those that lost all again."""
 
 # ruff: noqa: D102 - the name of a contract test is its sentence
 from __future__ import annotations
@@ -9,7 +9,7 @@ from .storage_base import PARTITION, SMALL, StorageKit, all_bytes, fill
 
 
 class StorageNewLogsContract(StorageKit):
-    """What is so between a log's begin and its first batch."""
+    """What is so between a log's begin and its first batch, and when all was deleted."""
 
     def test_all_that_is_asked_of_a_log_that_nothing_was_written_to_is_answered(self, tmp_path: Path) -> None:
         log = self.open(tmp_path)
@@ -42,3 +42,19 @@ class StorageNewLogsContract(StorageKit):
         log.append_sidecar(0, "txnindex", b"entry")
 
         assert (log.read_sidecar(0, "snapshot"), log.read_sidecar(0, "txnindex")) == (b"state", b"entry")
+
+    def test_how_new_the_last_record_was_outlives_the_records_and_the_engine(self, tmp_path: Path) -> None:
+        for cleanly in self.ends():
+            directory = tmp_path / str(cleanly)
+            engine = self.start(directory)
+            log = engine.open_log(PARTITION, SMALL)
+            log.assign_epoch(5, 0)
+            fill(log, 0, 20, epoch=5)
+            log.advance_log_start(20)
+            engine.checkpoint({PARTITION: 20})
+            log = self.reopen(engine, directory, cleanly=cleanly)
+            assert (log.log_start_offset, log.log_end_offset) == (20, 20)
+            assert (log.latest_epoch, list(log.epoch_entries())) == (5, [(5, 20)])
+            log.assign_epoch(6, 20)
+            assert len(fill(log, 20, 23, epoch=6)) == len(all_bytes(log))
+            assert (log.latest_epoch, list(log.epoch_entries())) == (6, [(6, 20)])
