@@ -351,11 +351,25 @@ def _entries_at(data: bytes, position: int) -> bytes | None:
 
 
 def _is_followed(data: bytes, position: int) -> bool:
-    """Return whether a whole block stands behind one that is not: then it was durable, and is damaged."""
-    if len(data) < position + _BLOCK.size:
-        return False
+    """Return whether a whole block stands anywhere behind one that is not: then it was durable, and is damaged.
+
+    Where that one ends it says itself, which may be what is damaged.
+    """
+    return any(
+        _has_block_form(data, behind) and _entries_at(data, behind) is not None
+        for behind in range(position + 1, len(data) - _BLOCK.size - _ENTRY.size + 1)
+    )
+
+
+def _has_block_form(data: bytes, position: int) -> bool:
+    """Return whether what stands somewhere goes on as a block does: asked before its checksum, which takes longer."""
     length, _crc = _BLOCK.unpack_from(data, position)
-    return _entries_at(data, position + _BLOCK.size + length) is not None
+    position += _BLOCK.size
+    end = position + length
+    while position + _ENTRY.size <= end <= len(data):
+        *_key, state_bytes = _ENTRY.unpack_from(data, position)
+        position += _ENTRY.size + state_bytes
+    return position == end and length > 0
 
 
 def _split(entries: bytes) -> Iterator[tuple[VoteKey, KeptVote]]:

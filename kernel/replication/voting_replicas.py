@@ -319,7 +319,9 @@ class VotingReplicas:
     def _tick(self, replica: Replica, now_ms: int) -> None:
         try:
             replica.election.tick(now_ms)
-            if replica not in self._dirty and replica.election.ready() is not None:
+            if replica in self._dirty:
+                self._end_what_is_over(replica)
+            elif replica.election.ready() is not None:
                 self.note(replica)
         except Exception as error:  # a plugin's: its partition pays, nobody else
             self._parts.replicas.fail(replica, error)

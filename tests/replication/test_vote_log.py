@@ -127,6 +127,37 @@ def test_damage_before_the_end_is_refused(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
+@pytest.mark.parametrize("blocks_behind", [1, 2])
+@pytest.mark.parametrize("length", [0, 1, 44, 0xFFFF, 0xFFFFFFFF])
+def test_a_block_whose_length_is_damaged_is_no_torn_one_where_others_follow(
+    tmp_path: Path, length: int, blocks_behind: int
+) -> None:
+    log = opened(tmp_path)
+    for number in range(blocks_behind + 1):
+        keep(log, (TOPIC, number, b"voted"))
+    data = bytearray((tmp_path / FILE_NAME).read_bytes())
+    data[len(MAGIC) : len(MAGIC) + 4] = length.to_bytes(4, "big")
+    (tmp_path / FILE_NAME).write_bytes(data)
+
+    with pytest.raises(CorruptionError, match=f"the block at {len(MAGIC)} is damaged"):
+        opened(tmp_path)
+    assert (tmp_path / FILE_NAME).read_bytes() == data
+
+
+def test_a_torn_end_of_many_entries_is_cut_off(tmp_path: Path) -> None:
+    keep(opened(tmp_path), (TOPIC, 0, b"first"))
+    whole = (tmp_path / FILE_NAME).read_bytes()
+    do_now(opened(tmp_path).begin_keep({(TOPIC, number): bytes([number]) * number for number in range(1, 200)}))
+    torn = bytearray((tmp_path / FILE_NAME).read_bytes())
+    for hole in range(len(whole), len(torn), 512):  # pages of it were not written
+        damaged = torn.copy()
+        damaged[hole : hole + 512] = bytes(len(damaged[hole : hole + 512]))
+        (tmp_path / FILE_NAME).write_bytes(damaged)
+
+        assert opened(tmp_path).state_of(TOPIC, 0) == b"first"
+        assert (tmp_path / FILE_NAME).read_bytes() == whole
+
+
 def test_a_file_that_is_none_of_these_is_refused(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"odradek partition votes 2\n")
 

@@ -93,6 +93,21 @@ def test_what_a_majority_has_is_committed_and_everywhere(tmp_path: Path) -> None
     run(body)
 
 
+def test_who_gives_up_its_lead_while_something_waits_to_be_done_leads_no_more_at_once(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            leader.end()
+            replica = leader.replica()
+            leader.voting.note(replica)
+            was_leader = replica.is_leader
+            leader.voting._tick(replica, leader.clock.monotonic_ms() + 60_000)
+
+            assert (was_leader, replica.is_leader) == (True, False)
+
+    run(body)
+
+
 def test_one_slow_follower_holds_up_nobody_and_a_second_one_everybody(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path, election="quorum") as cluster:
