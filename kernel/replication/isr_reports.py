@@ -199,6 +199,7 @@ class IsrReports:
 
 
 def _is_wanted(asked: Asked) -> bool:
-    """Return whether a replica leads as it did when it asked: there is one leader in an epoch."""
+    """Return whether a replica leads as it did when it asked: there is one leader in an epoch, and it may resign."""
     replica = asked.replica
-    return replica.leader_epoch == asked.change.leader_epoch and (replica.is_paused or replica.offline_reason is None)
+    is_leading = replica.is_leader and replica.offline_reason is None
+    return replica.leader_epoch == asked.change.leader_epoch and (replica.is_paused or is_leading)

@@ -10,9 +10,10 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.contracts.election import PeerMessage
+from odradek.kernel.contracts.election import IsrChange, LeadershipGivenUp, PeerMessage
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.replication.vote_log import VoteLog
+from odradek.kernel.wire.messages.api_56_alter_partition import AlterPartitionRequest
 from odradek.plugins.election_quorum.messages import LastRecord, begin_request, vote_request
 from odradek.plugins.election_quorum.standing import Standing
 from odradek.plugins.election_quorum.voters import ReplicaKey
@@ -104,6 +105,22 @@ def test_who_gives_up_its_lead_while_something_waits_to_be_done_leads_no_more_at
             leader.voting._tick(replica, leader.clock.monotonic_ms() + 60_000)
 
             assert (was_leader, replica.is_leader) == (True, False)
+
+    run(body)
+
+
+def test_who_has_resigned_does_not_tell_the_controller_that_it_leads(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            replica = leader.replica()
+            asked_count = len(cluster.asked)
+            leader.reports.ask(replica, IsrChange((1, 2, 3), replica.leader_epoch, cluster.state.partition_epoch))
+            replica.step(LeadershipGivenUp())
+            await trio.sleep(0.1)
+            told = [each for each in cluster.asked[asked_count:] if isinstance(each, AlterPartitionRequest)]
+
+            assert [each for each in told if each.broker_id == leader.broker_id] == []
 
     run(body)
 
