@@ -365,11 +365,11 @@ def _has_block_form(data: bytes, position: int) -> bool:
     """Return whether what stands somewhere goes on as a block does: asked before its checksum, which takes longer."""
     length, _crc = _BLOCK.unpack_from(data, position)
     position += _BLOCK.size
-    end = position + length
+    end: int = position + length
     while position + _ENTRY.size <= end <= len(data):
         *_key, state_bytes = _ENTRY.unpack_from(data, position)
         position += _ENTRY.size + state_bytes
-    return position == end and length > 0
+    return bool(length) and position == end
 
 
 def _split(entries: bytes) -> Iterator[tuple[VoteKey, KeptVote]]:
