@@ -10,6 +10,7 @@ Opened anew, and not the old one once more: of what that one has staged nobody k
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import StorageError
@@ -80,6 +81,9 @@ class FullDisks:
                 discard(fresh)
 
     async def _open(self, topic: TopicReplicas, replica: Replica) -> Replica | None:
+        if self._is_wanted(topic, replica):
+            with suppress(StorageError):  # it is offline, but where it was not the log that found no room: a vote
+                await self._opener.workers.do(replica.log.begin_close())
         if not self._is_wanted(topic, replica):
             return None
         try:

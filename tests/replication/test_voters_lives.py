@@ -159,6 +159,26 @@ def test_a_doubt_that_could_not_be_kept_outlives_a_stop_in_good_order(
     run(body)
 
 
+def test_a_voter_whose_votes_found_no_room_is_served_again_when_there_is(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            disk = FullDisk()
+            fresh = await cluster.restart(followers(cluster)[0].broker_id, votes_files=disk)
+            await caught_up(cluster, [fresh], b"v1")
+            disk.is_full, replica = True, fresh.replica()
+            cluster.cut(leader.broker_id, 0, *(node.broker_id for node in followers(cluster)))
+            await cluster.wait("its votes cannot be kept", lambda: replica.offline_reason is not None)
+            disk.is_full = False
+            await fresh.lifecycle.retry_failed_logs()
+            second = await led(cluster, *(node.broker_id for node in followers(cluster)))
+            await committed(cluster, second, b"v2")
+            await caught_up(cluster, [fresh], b"v1", b"v2")
+
+    run(body)
+
+
 def test_a_start_that_was_given_up_leaves_the_doubt(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path, election="quorum") as cluster:
