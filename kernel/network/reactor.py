@@ -92,8 +92,8 @@ class Reactor(Loop):
         self._is_woken = False
 
     def wake(self) -> None:
-        """Have a turn made soon; called between turns."""
-        if not self._is_woken:
+        """Have a turn made soon; called between turns, and by whoever stages something while all this ends."""
+        if not self._is_woken and not self.poller.closed:
             self._is_woken = True
             self.poller.wake()
 

@@ -56,6 +56,20 @@ def test_a_loop_that_waits_is_idle_while_it_waits(serve: Any, loop_kind: LoopKin
     trio.run(main)
 
 
+def test_who_wants_a_turn_of_a_loop_that_has_ended_writes_into_nobodys_file(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving:
+            pass
+        opened_since = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(50)]  # one of them has the loop's number
+        serving.server.want_turn()
+        for descriptor in opened_since:
+            with pytest.raises(BlockingIOError):
+                os.eventfd_read(descriptor)
+            os.close(descriptor)
+
+    trio.run(main)
+
+
 def test_large_requests_and_answers_pass_whole(serve: Any, loop_kind: LoopKind) -> None:
     body = b"e" + os.urandom(3_000_000)
 
