@@ -1,4 +1,4 @@
-"""Examples of plugins stay small: a storage, or a delay queue, of a stranger's is at most 200 lines of code."""
+"""Examples of plugins stay small: a stranger's storage, delay queue, retry policy has at most 200 lines of code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SMALL = ("business_hours_queue.py", "plugin_template/src/odradek_template/sqlite_storage.py")
+SMALL = ("business_hours_queue.py", "jitter_retry_policy.py", "plugin_template/src/odradek_template/sqlite_storage.py")
 LINES_MAX = 200
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
