@@ -109,13 +109,14 @@ def read_answer(
         CorruptRecordsError: What it has are no batches.
     """
     by_id = {each.topic_id: each.partition.topic for each in wanted}
+    by_partition = {each.partition: each for each in wanted}
     found: dict[TopicPartition, SourceRead] = {}
     outside: list[Wanted] = []
     for topic in response.responses:
         name = topic.topic or by_id.get(topic.topic_id, "")
         for data in topic.partitions:
             partition = TopicPartition(name, data.partition_index)
-            asked = next((each for each in wanted if each.partition == partition), None)
+            asked = by_partition.get(partition)
             if asked is None:
                 continue
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -129,6 +130,10 @@ def _read(data: PartitionData) -> SourceRead | None:
     if data.error_code or data.records is None:
         return None
     records = memoryview(cast("Buffer", data.records))
-    batches = [records[at : at + header.length_bytes] for at, header in iterate_batches(records)]
+    batches: list[Buffer] = []
+    next_offset = data.last_stable_offset
+    for at, header in iterate_batches(records):
+        batches.append(records[at : at + header.length_bytes])
+        next_offset = header.next_offset
     aborted = [AbortedRange(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
-    return SourceRead(batches, len(records), aborted)
+    return SourceRead(batches, len(records), aborted, is_cut=next_offset < data.last_stable_offset)

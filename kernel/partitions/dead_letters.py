@@ -63,7 +63,7 @@ class DeadLetters:
         self._writes = writes
         self._clock = clock
         self._leader_of = leader_of
-        self._watched: set[Replica] = set()
+        self._watched: dict[Replica, None] = {}
         self._taking: DeadLetterTaking | None = None
         self._woken = trio.Event()
         self.others: OtherLeaders | None = None
@@ -75,7 +75,7 @@ class DeadLetters:
 
     def watch(self, replica: Replica) -> None:
         """Take dead letters into a replica as long as it is served, while it leads and its topic is made for them."""
-        self._watched.add(replica)
+        self._watched[replica] = None
         self._woken.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -89,21 +89,30 @@ class DeadLetters:
                     await trio.lowlevel.checkpoint()
                     pause_s = LOOK_AGAIN_S
                     continue
-                pause_s = min(2 * pause_s, LOOK_AROUND_S)
+                pause_s = LOOK_AGAIN_S if self._has_come_on() else min(2 * pause_s, LOOK_AROUND_S)
                 with trio.move_on_after(pause_s if self._watched else float("inf")) as scope:
                     await self._woken.wait()
                 if not scope.cancelled_caught:
                     pause_s = LOOK_AGAIN_S
 
+    def _has_come_on(self) -> bool:
+        """Return whether anything was brought since this was asked last."""
+        if self._taking is None or not self._taking.has_come_on:
+            return False
+        self._taking.has_come_on = False
+        return True
+
     async def _take_some(self, nursery: trio.Nursery) -> bool:
-        """Look at every source once; return whether one that is led here brought something.
+        """Look at every source once; return whether one that is led here has more.
 
         Other brokers are asked by tasks of the nursery, which is that of `run`; what they bring wakes that.
         """
         due: list[tuple[Replica, TopicPartition, int, uuid.UUID]] = []
         for replica in list(self._watched):
-            if replica.offline_reason is not None and not self._replicas.is_served(replica):
-                self._watched.discard(replica)
+            if self._replicas.find(*replica.topic_partition) is not replica:
+                del self._watched[replica]
+            elif replica.offline_reason is not None:
+                continue  # perhaps for a moment: its log moves, or was truncated
             elif replica.is_leader and replica.settings.dead_letters_of and replica.delays is not None:
                 source = TopicPartition(replica.settings.dead_letters_of, replica.partition.partition)
                 if (leader := self._leader_of(source)) is not None:

@@ -91,15 +91,20 @@ class DeadReader:
     def read(self, batch: Buffer) -> None:
         """Take the next batch; it is copied. What cannot be read of it is passed over, as its own leader does."""
         header = read_header(batch)
-        if header.next_offset <= self._position.offset:
-            return
         while self._aborted and self._aborted[-1].first_offset < header.next_offset:
             self._aborting.add(self._aborted.pop().producer_id)
         begun, self._begun = self._begun, None
-        if begun is not None and begun[1].counts_with(header, begun[0]):
-            is_aborted = header.is_transactional and header.producer_id in self._aborting
-            if not is_aborted:
-                self._take(*begun, header.next_offset)
+        if header.is_control and header.has_producer_id:
+            self._end_transaction(batch, header)
+        if header.next_offset <= self._position.offset:
+            return
+        try:
+            if begun is not None and begun[1].counts_with(header, begun[0]):
+                is_aborted = header.is_transactional and header.producer_id in self._aborting
+                if not is_aborted:
+                    self._take(*begun, header.next_offset)
+        except CorruptRecordsError as error:
+            self.unreadable.append(f"offset {header.base_offset - 1}: {error}")
         try:
             self._begun = self._begun_by(batch, header)
         except CorruptRecordsError as error:
@@ -107,14 +112,16 @@ class DeadReader:
         begun = self._begun
         self.next_offset = header.next_offset if begun is None else begun[0]
 
-    def _begun_by(self, batch: Buffer, header: BatchHeader) -> tuple[int, Companion] | None:
-        """Return the companion that a control batch is, where it counts only with the next batch."""
-        if not header.is_control or not header.records_count:
-            return None
-        if header.has_producer_id:
+    def _end_transaction(self, batch: Buffer, header: BatchHeader) -> None:
+        """Take note that a producer's transaction is over, also where what was in it is known."""
+        if header.records_count:
             marker = read_control_record(batch, header)
             if isinstance(marker, EndTransactionMarker) and marker.type is ControlRecordType.ABORT:
                 self._aborting.discard(header.producer_id)
+
+    def _begun_by(self, batch: Buffer, header: BatchHeader) -> tuple[int, Companion] | None:
+        """Return the companion that a control batch is, where it counts only with the next batch."""
+        if not header.is_control or not header.records_count or header.has_producer_id:
             return None
         companion = read_companion(batch, header)
         if companion is None or companion.is_delivery or not any(entry.is_dead for entry in companion.entries):

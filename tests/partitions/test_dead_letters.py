@@ -12,10 +12,12 @@ import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.errors import StorageError
 from odradek.kernel.partitions.dead_letter_taking import SourceRead, Wanted
 from odradek.kernel.partitions.dead_letters import DeadLetters
 from odradek.kernel.partitions.delay_recovery import keep_delays
 from odradek.kernel.partitions.following import append_as_follower, rebuild_after_cut, truncate
+from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.retry.dead_reader import AbortedRange
 from odradek.kernel.retry.headers import DEAD_FROM
@@ -40,17 +42,25 @@ class Source:
         self.batches_max = 100
         self.start_offset = 0
         self.aborted: list[AbortedRange] = []
-        self.is_gone = False
+        self.is_gone = self.is_slow = False
+        self.node_id = OTHER
+        self.asked: list[int] = []
+        self.late = trio.Event()
 
     def leader(self, partition: TopicPartition) -> tuple[int, uuid.UUID] | None:
-        return (OTHER, self.topic_id) if partition == SOURCE else None
+        return (self.node_id, self.topic_id) if partition == SOURCE else None
 
     def begin_anew(self) -> None:
         """Be deleted, and made again."""
         self.log, self.topic_id = FailedLog(), uuid.UUID(int=self.topic_id.int + 1)
 
     async def read(self, node_id: int, wanted: Sequence[Wanted]) -> Mapping[TopicPartition, SourceRead]:
-        assert node_id == OTHER
+        assert node_id in (OTHER, self.node_id)
+        self.asked += [each.offset for each in wanted]
+        if self.is_slow:
+            with trio.CancelScope(shield=True):
+                await self.late.wait()
+            return {SOURCE: SourceRead(moved_to=0)}
         if self.is_gone:
             raise ConnectionError("nobody is there")
         ((partition, topic_id, offset, _),) = wanted
@@ -58,8 +68,9 @@ class Source:
         if not self.start_offset <= offset <= self.log.end_offset:
             return {partition: SourceRead(moved_to=min(max(offset, self.start_offset), self.log.end_offset))}
         batches = [batch for batch in self.log.batches if read_header(batch).next_offset > offset]
+        is_cut = len(batches) > self.batches_max
         batches = batches[: self.batches_max]
-        return {partition: SourceRead(batches, sum(map(len, batches)), self.aborted)}
+        return {partition: SourceRead(batches, sum(map(len, batches)), self.aborted, is_cut=is_cut)}
 
 
 class DeadPartition(DelayedPartition):
@@ -223,6 +234,116 @@ def test_what_is_kept_beside_the_log_has_the_position(dead: DeadPartition, sourc
 
     assert dead.replica.delays is not None
     assert (dead.replica.delays.last_delivery, dead.replica.delays.last_delivery_offset) == known
+
+
+def test_a_partition_that_was_paused_for_a_moment_is_taken_from_as_before(dead: DeadPartition, source: Source) -> None:
+    source.log.fail(died(b"a"))
+    dead.replica.pause("its log moves")
+    dead.take()
+    dead.replica.is_paused = False
+    dead.replica.end_pause()
+    dead.take()
+
+    assert dead.values() == [b"a"]
+
+
+def led_here(dead: DeadPartition, source: Source) -> Replica:
+    """Have the retry topic led by the same broker."""
+    dead.hosted.open(RETRY)
+    replica = dead.hosted.replicas.get(RETRY, 0)
+    source.node_id, source.topic_id = 1, replica.partition.topic_id
+    return replica
+
+
+def test_a_source_that_cannot_be_read_costs_nobody_else(
+    dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_where: int) -> Iterator[memoryview]:
+        raise StorageError("the disk is failing")
+
+    replica = led_here(dead, source)
+    source.log.fail(died(b"a"))
+    for batch in source.log.batches:
+        replica.log.append(memoryview(bytearray(batch)), *offsets_of(batch), dead.now_ms)
+    replica.write()
+    with monkeypatch.context() as broken:
+        broken.setattr(replica.log, "batches", refuse)
+        dead.take()
+    assert caplog.messages == [f"dead letters: {SOURCE} cannot be read: the disk is failing"]
+    assert (dead.values(), replica.offline_reason, dead.replica.offline_reason) == ([], None, None)
+
+    dead.take()
+    assert dead.values() == [b"a"]
+
+
+def offsets_of(batch: bytes) -> tuple[int, int]:
+    header = read_header(batch)
+    return header.base_offset, header.last_offset
+
+
+def test_a_namesake_that_is_not_heard_of_yet_is_not_read(dead: DeadPartition, source: Source) -> None:
+    replica = led_here(dead, source)
+    source.topic_id = uuid.UUID(int=99)
+    source.log.fail(died(b"of another topic"))
+    for batch in source.log.batches:
+        replica.log.append(memoryview(bytearray(batch)), *offsets_of(batch), dead.now_ms)
+    replica.write()
+    dead.take()
+
+    assert dead.values() == []
+
+
+def test_what_cannot_be_read_is_passed_over_and_nobody_goes_offline(
+    dead: DeadPartition, source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
+    source.log.fail(died(b"a"))
+    source.log.fail_unreadably(died(b"lost"))
+    source.log.fail(died(b"b"))
+    dead.take()
+
+    assert dead.values() == [b"a", b"b"]
+    assert dead.replica.offline_reason is None
+    (told,) = caplog.messages
+    assert "passed over" in told
+
+
+def test_where_nothing_dies_the_position_is_noted_all_the_same(
+    dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("odradek.kernel.partitions.dead_letter_taking.NOTE_BYTES", 1_000)
+    for number in range(20):
+        source.log.fail([Failed(b"waits" * number)])
+    dead.take()
+    dead.kill()
+    source.asked.clear()
+    dead.take()
+
+    assert source.asked[0] == source.log.end_offset
+
+
+def test_an_answer_that_comes_late_is_of_no_use(dead: DeadPartition, source: Source) -> None:
+    """Another leader was asked meanwhile, and has brought more: the first one says where its own log begins."""
+    source.log.fail(died(b"a"))
+    dead.take()
+    source.log.fail(died(b"b"))
+
+    async def overtaken() -> None:
+        async with trio.open_nursery() as nursery:
+            source.is_slow = True
+            await nursery.start(dead.letters.run)
+            await trio.sleep(1)
+            source.node_id, source.is_slow = OTHER + 1, False
+            await trio.sleep(3)
+            source.late.set()
+            await trio.sleep(A_WHILE_S)
+            nursery.cancel_scope.cancel()
+
+    trio.run(overtaken, clock=trio.testing.MockClock(autojump_threshold=0))
+    dead.hosted.writes.write_staged()
+    dead.lead()
+    dead.take()
+
+    assert dead.values() == [b"a", b"b"]
 
 
 class Pair:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import attrs
+
 from odradek.kernel.delay.stage import diverted
 from odradek.kernel.records.batch import assign_offset_and_epoch, read_header
 from odradek.kernel.records.builder import BatchBuilder
@@ -80,6 +82,14 @@ class FailedLog:
         if made.behind is not None:
             self.append(bytearray(made.behind))
         return base_offset
+
+    def fail_unreadably(self, records: Sequence[Failed]) -> None:
+        """The same, and what the companion holds is nothing that can be read, though its CRC is right."""
+        batch = produced(records)
+        split = take_failed(batch, read_header(batch), OWNER, decide, NOW_MS)
+        made = diverted(attrs.evolve(split, companion=attrs.evolve(split.companion, payload=b"\xff" * 20)))
+        self.append(bytearray(made.before))
+        self.append(bytearray(made.batch))
 
     def end(self, producer_id: int, *, is_commit: bool) -> None:
         kind = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT

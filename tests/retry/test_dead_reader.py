@@ -101,3 +101,30 @@ def test_a_damaged_companion_is_told_and_passed_over() -> None:
     assert [[record.value for record in group.records] for group in reader.groups] == [[b"next"]]
     (told,) = reader.unreadable
     assert told.startswith("offset 0: ")
+
+
+def test_an_abort_among_what_is_known_already_ends_the_transaction() -> None:
+    """Else the producer's next one, which commits, would count as aborted."""
+    log = FailedLog()
+    first = log.fail([Failed(b"aborted", is_dead=True)], producer_id=7)
+    log.end(7, is_commit=False)
+    known = log.end_offset
+    log.fail([Failed(b"committed", is_dead=True)], producer_id=7)
+    log.end(7, is_commit=True)
+    reader = DeadReader(Position(known, -1), [AbortedRange(7, first)])
+    for batch in log.batches:
+        reader.read(batch)
+
+    assert [record.value for group in reader.groups for record in group.records] == [b"committed"]
+
+
+def test_a_companion_that_cannot_be_read_is_passed_over_and_told() -> None:
+    log = FailedLog()
+    log.fail([DEAD])
+    log.fail_unreadably([DEAD])
+    log.fail([DEAD])
+    reader = DeadReader(BEGIN, ())
+    for batch in log.batches:
+        reader.read(batch)
+
+    assert (len(reader.groups), len(reader.unreadable), reader.next_offset) == (2, 1, log.end_offset)
