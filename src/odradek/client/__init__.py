@@ -14,7 +14,7 @@
 | `fetcher`, `fetched_records`, `positions` | a consumer's |
 | `admin_values`, `admin_group_values` | an admin's: what its calls take and give |
 | `cluster`, `doubts`, `offset_lists` | pure cores of both |
-| `sender`, `delivery`, `fetch_loop`, `consumer_positions` | the shells around a producer and a consumer |
+| `sender`, `delivery`, `fetch_loop`, `consumer_positions`, `failed_records` | the shells around the two |
 | `admin_calls`, `admin_assignments`, `admin_groups`, `admin_quorum`, `admin_transactions` | those around an admin |
 | `brokers`, `links`, `offsets` | the shells of all, upon `odradek.kernel.peers`: connections, versions, pauses, TLS |
 

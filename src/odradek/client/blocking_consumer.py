@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from odradek.kernel.peers.errors import ClientError
     from odradek.kernel.types import TopicPartition
 
+    from .delivery import RecordMetadata
     from .fetched_records import ConsumerRecord
     from .group.committed import OffsetAndMetadata
     from .group.member import GroupMetadata
@@ -90,6 +91,14 @@ class BlockingConsumer(Blocking[Consumer]):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return what the group has committed, as `Consumer.committed`."""
         return self._call(self._client.committed, partitions)
+
+    def retry(self, record: ConsumerRecord, *, reason: str = "") -> RecordMetadata:
+        """Have a record given back later, as `Consumer.retry`."""
+        return self._call(self._client.retry, record, reason=reason)
+
+    def dead(self, record: ConsumerRecord, *, reason: str = "") -> RecordMetadata:
+        """Have a record be a dead letter at once, as `Consumer.dead`."""
+        return self._call(self._client.dead, record, reason=reason)
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return up to where records were handed out, as `Consumer.consumed`."""

@@ -36,6 +36,7 @@ from odradek.kernel.types import TopicPartition
 from .brokers import Brokers, open_brokers
 from .consumer_positions import PositionedConsumer, as_partition
 from .errors import ClientUsageError
+from .failed_records import FailedRecords
 from .fetch_loop import FetchLoop
 from .fetched_records import ConsumerRecord
 from .fetcher import Fetcher
@@ -54,7 +55,9 @@ if TYPE_CHECKING:
     from odradek.kernel.machine.machine import Machine
     from odradek.kernel.peers.errors import ClientError
 
+    from .delivery import RecordMetadata
     from .group.listener import RebalanceListener
+    from .producer import Producer
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +102,8 @@ class Consumer(PositionedConsumer):
         self._group: GroupSession | None = None
         self._lifetime: AbstractAsyncContextManager[None] | None = None
         self._records_count = 0
+        group = self._settings.group
+        self._failed = None if group is None else FailedRecords(settings, group.group_id, self._machine)
 
     # Life.
 
@@ -132,6 +137,8 @@ class Consumer(PositionedConsumer):
                     if self._group is not None:
                         crew.start_soon(self._group.run)
                         crew.start_soon(self._group.committer.run)
+                    if self._failed is not None:
+                        crew.start_soon(self._failed.run)
                     try:
                         yield
                         is_peaceful = True
@@ -289,6 +296,37 @@ class Consumer(PositionedConsumer):
         """
         wanted = [as_partition(partition) for partition in partitions]
         return await self._grouped().committer.fetch(wanted, timeout_ms=self._settings.api_timeout_ms)
+
+    # Failed records.
+
+    async def retry(
+        self, record: ConsumerRecord, *, reason: str = "", producer: Producer | None = None
+    ) -> RecordMetadata:
+        """Have a record given back later: produce it to the group's retry topic, and wait until that has it.
+
+        Committing, and going on, is the caller's. The topic is to be subscribed to, too (`odradek retry enable`).
+
+        Args:
+            record: As it was polled, from a topic or its retry topic.
+            reason: Why it failed; a dead letter says so.
+            producer: By which it is produced, such as one with an open transaction that takes the offsets, too; one of
+                this consumer's own when None.
+
+        Raises:
+            ClientUsageError: There is no group; or a deserializer made something of it, and there is no producer.
+            ClientError: It could not be produced.
+        """
+        self._grouped()
+        assert self._failed is not None, "it is there where a group is"
+        return await self._failed.fail(record, reason, producer, is_dead=False)
+
+    async def dead(
+        self, record: ConsumerRecord, *, reason: str = "", producer: Producer | None = None
+    ) -> RecordMetadata:
+        """Have a record be a dead letter at once, whatever attempts are left; otherwise as `retry`."""
+        self._grouped()
+        assert self._failed is not None, "it is there where a group is"
+        return await self._failed.fail(record, reason, producer, is_dead=True)
 
     # What the group asks of its consumer.
 

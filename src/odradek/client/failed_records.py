@@ -1,0 +1,101 @@
+"""Shell: what a consumer does with a record that it failed: it goes to its group's retry topic, and comes back later.
+
+*Source:* `docs/how-to/retry-failed-records.md`.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from odradek.kernel.retry.headers import ATTEMPT, DEAD, ORIGIN, REASON, Origin
+from odradek.kernel.retry.names import retry_topics
+
+from .errors import ClientUsageError
+from .settings import COMMON_KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.kernel.machine.machine import Machine
+
+    from .delivery import RecordMetadata
+    from .fetched_records import ConsumerRecord
+    from .producer import Producer
+
+
+def failed_headers(record: ConsumerRecord, reason: str, *, is_dead: bool) -> list[tuple[str, bytes | None]]:
+    """Return the headers that a record is failed with: its own, and what is to be said."""
+    kept = [header for header in record.headers if header[0] not in (REASON, DEAD)]
+    if all(name not in (ATTEMPT, ORIGIN) for name, _ in kept):
+        kept.append((ORIGIN, Origin(record.topic, record.partition, record.offset).encode()))
+    if reason:
+        kept.append((REASON, reason.encode()))
+    if is_dead:
+        kept.append((DEAD, b"1"))
+    return kept
+
+
+def retry_topic_of(record: ConsumerRecord, group_id: str) -> str:
+    """Return where a record is failed to: what came back goes to where it came back on."""
+    if any(name == ATTEMPT for name, _ in record.headers):
+        return record.topic
+    return retry_topics(record.topic, group_id).retry
+
+
+class FailedRecords:
+    """Fails records of one consumer, by a producer that is made for the first of them. Run by the consumer's crew."""
+
+    def __init__(self, settings: Mapping[str, object], group_id: str, machine: Machine) -> None:
+        """Make it.
+
+        Args:
+            settings: The consumer's, of which the producer has how brokers are reached.
+            group_id: Whose records they are.
+            machine: What the producer takes of the host.
+        """
+        common = {key.name for key in COMMON_KEYS}
+        self._settings = {name: value for name, value in settings.items() if name in common}
+        self._group_id = group_id
+        self._machine = machine
+        self._wanted, self._opened = trio.Event(), trio.Event()
+        self._producer: Producer | None = None
+
+    async def run(self) -> None:
+        """Have a producer open from when it is wanted until cancelled."""
+        await self._wanted.wait()
+        from .producer import Producer  # most consumers produce nothing
+
+        async with Producer(self._settings, machine=self._machine) as self._producer:
+            self._opened.set()
+            await trio.sleep_forever()
+
+    async def fail(
+        self, record: ConsumerRecord, reason: str, producer: Producer | None, *, is_dead: bool
+    ) -> RecordMetadata:
+        """Produce a record to the retry topic; see `Consumer.retry`.
+
+        Raises:
+            ClientUsageError: A deserializer made something of it, and no producer was given that undoes that.
+        """
+        if producer is None:
+            if not _is_plain(record.key) or not _is_plain(record.value):
+                raise ClientUsageError("a deserializer made something of the record: give a producer that undoes that")
+            self._wanted.set()
+            await self._opened.wait()
+            producer = self._producer
+            assert producer is not None, "it is there once it was opened"
+        return await producer.send(
+            retry_topic_of(record, self._group_id),
+            record.value,
+            key=record.key,
+            headers=failed_headers(record, reason, is_dead=is_dead),
+            partition=record.partition,
+        )
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bytes)
