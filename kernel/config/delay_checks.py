@@ -21,6 +21,8 @@ RETRY_TOPIC: Final = "odradek.retry.topic"
 RETRY_GROUP: Final = "odradek.retry.group"
 RETRY_POLICY: Final = "odradek.retry.policy"
 DEAD_LETTERS_OF: Final = "odradek.retry.dead.letters.of"
+KEYS_TOGETHER: Final = (RETRY_TOPIC, RETRY_GROUP)
+"""None of these means anything alone."""
 KEPT_KEYS: Final = (DELAY_ENABLE, RETRY_TOPIC, DEAD_LETTERS_OF)
 """Each has a topic keep a ledger of what waits."""
 
@@ -70,9 +72,9 @@ def check_delay(topic: TopicConfig, registry: Registry, now: Mapping[str, str]) 
         if now.get(key) and not topic.overrides.get(key):
             hint = "; set it to false to take no more" if key == DELAY_ENABLE else ""
             raise invalid(f"{key} cannot be taken back, for records may wait{hint}")
+    _check_retry(topic)
     if topic.delay_settings() is None:
         return
-    _check_retry(topic)
     for key, name in ((DELAY_QUEUE, topic.odradek_delay_queue), (RETRY_POLICY, topic.odradek_retry_policy)):
         try:
             registry.keys[Scope.TOPIC][key].parse(name)

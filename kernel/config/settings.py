@@ -21,6 +21,7 @@ from .broker import BrokerConfig, Setting
 from .checks import check_together
 from .cordons import check_cordons
 from .definitions.synonyms import SAME_MEANING
+from .delay_checks import KEYS_TOGETHER
 from .keys import Scope, without_repetition
 from .listeners import MAX_PORT, META_ADDRESSES
 from .registry import Registry
@@ -71,10 +72,11 @@ class Settings:
         check_together(config)
         check_cordons(config)
         for topic in self.file.topics:
+            together = {name: topic.configs[name].text for name in KEYS_TOGETHER if name in topic.configs}
             for name, setting in topic.configs.items():
                 try:
                     key = registry.find(Scope.TOPIC, name)
-                    check_topic(config, {name: without_repetition(key, setting.text)})
+                    check_topic(config, {**together, name: without_repetition(key, setting.text)})
                 except KafkaError as error:
                     raise ConfigError(error.detail, where=setting.where) from error
         return config
