@@ -20,7 +20,7 @@ class RetryPolicy(Protocol):
         """Return how long a record waits until it is given back; None when it is not any more: it is dead.
 
         Args:
-            attempt: The how manieth time it would be given back, >= 1.
+            attempt: Which attempt that would be, >= 1: 1 is the first time that it is given back.
             drawn: By chance, 0 <= drawn < 1, for policies that scatter.
 
         Returns:

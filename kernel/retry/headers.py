@@ -103,7 +103,7 @@ def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
 
 
 def retried_headers(headers: Headers, failure: Failure, attempt: int) -> list[tuple[str, bytes | None]]:
-    """Return the headers that a record is given back with for the how manieth time."""
+    """Return the headers that a record is given back with for this attempt."""
     kept: list[tuple[str, bytes | None]] = own_headers(headers)
     kept.append((ATTEMPT, b"%d" % attempt))
     if failure.origin is not None:

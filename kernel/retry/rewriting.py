@@ -39,8 +39,8 @@ DELAY_MS_MAX: Final = 315_576_000_000
 class Decision(Protocol):
     """Who says when a record is given back: `RetryPolicy.delay_ms`, chance already drawn."""
 
-    def __call__(self, attempt: int) -> int | None:
-        """Return how long it waits, milliseconds; None for a dead one."""
+    def __call__(self, attempt: int, record: Record) -> int | None:
+        """Return how long a record waits for an attempt, milliseconds; None for a dead one."""
         ...
 
 
@@ -103,7 +103,7 @@ def take_failed(batch: Buffer, header: BatchHeader, owner: Owner, decide: Decisi
 def _judged(record: Record, owner: Owner, decide: Decision, now_ms: int) -> tuple[int, list[tuple[str, bytes | None]]]:
     """Return when a record is due, and the headers that it has then."""
     failure = read_failure(record.headers)
-    delay_ms = None if failure.is_dead else decide(failure.attempts + 1)
+    delay_ms = None if failure.is_dead else decide(failure.attempts + 1, record)
     if delay_ms is None:
         dead = dead_headers(record.headers, failure, topic=owner.topic, group=owner.group, now_ms=now_ms)
         return DEAD_DUE, dead

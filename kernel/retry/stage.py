@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 from ..delay.stage import BRIEF_BYTES_MAX, diverted
 from ..errors import ErrorCode
 from ..records.batch import CorruptRecordsError, read_header
 from ..records.produced import InvalidBatchError
+from .return_counts import ReturnCounts
 from .rewriting import take_failed
 
 if TYPE_CHECKING:
@@ -16,11 +18,23 @@ if TYPE_CHECKING:
 
     from ..contracts.append_stage import Diverted
     from ..contracts.retry_policy import RetryPolicy
+    from ..records.record import Record
     from .rewriting import Owner
+
+log = logging.getLogger(__name__)
+
+TOLD: Final = (
+    "records of topic %r that group %r fails come back without their headers: one failed for the first time %d times, "
+    "and such a record is never dead"
+)
 
 
 class RetryStage:
-    """An `AppendStage`. It keeps nothing: how often a record failed its headers say. So any thread may ask it."""
+    """An `AppendStage`. Nothing depends on what it keeps: how often a record failed its headers say.
+
+    So any thread may ask it. It counts records that come as if they had never failed, and tells of one that does so
+    more often than it would be given back.
+    """
 
     def __init__(self, owner: Owner, policy: RetryPolicy, *, now_ms: Callable[[], int], chance: random.Random) -> None:
         """Make it.
@@ -35,6 +49,8 @@ class RetryStage:
         self._policy = policy
         self._now_ms = now_ms
         self._chance = chance
+        self._returns = ReturnCounts()
+        self._has_told = False
 
     def is_brief(self, batch: memoryview) -> bool:
         """Return whether `accept` takes no time to speak of: every record is written anew."""
@@ -52,5 +68,10 @@ class RetryStage:
         except CorruptRecordsError as error:
             raise InvalidBatchError(ErrorCode.INVALID_RECORD, str(error)) from error
 
-    def _decide(self, attempt: int) -> int | None:
+    def _decide(self, attempt: int, record: Record) -> int | None:
+        if attempt == 1 and not self._has_told:
+            count = self._returns.note(record)
+            if count > 1 and self._policy.delay_ms(count, 0.5) is None:
+                self._has_told = True
+                log.warning(TOLD, self._owner.topic, self._owner.group, count)
         return self._policy.delay_ms(attempt, self._chance.random())

@@ -12,6 +12,7 @@ from odradek.kernel.records.batch import assign_offset_and_epoch, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
+from odradek.kernel.records.record import Record
 from odradek.kernel.retry.headers import ATTEMPT, DEAD
 from odradek.kernel.retry.rewriting import Owner, take_failed
 
@@ -35,7 +36,7 @@ class Failed(NamedTuple):
         return [*found, (DEAD, b"1")] if self.is_dead else found
 
 
-def decide(attempt: int) -> int | None:
+def decide(attempt: int, record: Record) -> int | None:
     return None if attempt > ATTEMPTS else attempt * 100
 
 

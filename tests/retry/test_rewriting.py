@@ -64,4 +64,4 @@ def test_what_is_no_delay_is_the_policys_bug(delay_ms: int) -> None:
     batch = produced([Failed(b"a")])
 
     with pytest.raises(ValueError, match="retry policy"):
-        take_failed(batch, read_header(batch), OWNER, lambda attempt: delay_ms if attempt else None, NOW_MS)
+        take_failed(batch, read_header(batch), OWNER, lambda attempt, record: delay_ms if attempt else None, NOW_MS)
