@@ -90,15 +90,12 @@ class DeadBrokers:
             broker = self._metadata.image.brokers.get(suspect.broker_id)
             if broker is None or not broker.listeners or not self._sessions.is_gone(*suspect):
                 return
-            is_dead = await self._refuses(broker)
-            if is_dead is None:
-                return
-            if is_dead:
+            if await self._refuses(broker):
                 await self._fence(suspect)
                 return
 
-    async def _refuses(self, broker: BrokerImage) -> bool | None:
-        """Return whether all addresses of a broker refuse; None when one is not to be reached."""
+    async def _refuses(self, broker: BrokerImage) -> bool:
+        """Return whether all addresses of a broker refuse: not, if one is not to be reached, which may pass."""
         # A node that is no broker need not know how brokers name their listeners.
         listener = broker.listeners.get(self._listener) or next(iter(broker.listeners.values()))
         try:
@@ -111,8 +108,7 @@ class DeadBrokers:
                     await trio.aclose_forcefully(stream)
                     return False
         except (OSError, trio.TooSlowError) as error:
-            is_refused = isinstance(error, OSError) and error.errno == errno.ECONNREFUSED
-            return True if is_refused else None
+            return isinstance(error, OSError) and error.errno == errno.ECONNREFUSED
         return True
 
     async def _fence(self, suspect: _Suspect) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn, cast
 
@@ -63,6 +64,21 @@ class OpenNetwork:
         return MemoryStream()
 
 
+class BusyNetwork(StrangeNetwork):
+    """Has no time at first: nothing is answered, or not reached; then refuses."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def connect(self, _address: Address, **_sizes: int) -> NoReturn:
+        self.count += 1
+        if self.count == 1:
+            await trio.sleep_forever()
+        if self.count == 2:
+            raise OSError(errno.ENETUNREACH, "not now")
+        raise ConnectionRefusedError
+
+
 class MemoryStream(trio.abc.AsyncResource):
     """A connection that is closed at once."""
 
@@ -109,6 +125,20 @@ def test_a_broker_is_looked_at_once_at_a_time_however_often_it_is_suspected() ->
     assert (network.most, network.count) == (2, 2 * len(PAUSES_S)), (
         "who is not there, or is another one, is not looked at"
     )
+
+
+def test_a_machine_that_does_not_answer_at_first_is_asked_again() -> None:
+    driven, network = DrivenController(brokers=3), BusyNetwork()
+    dead = suspicious(driven, network)
+
+    async def main() -> None:
+        dead.suspect(DEAD, driven.epoch_of(DEAD))
+        await trio.sleep(30)
+
+    on_virtual_time(dead, main)
+
+    assert driven.image.brokers[DEAD].is_fenced
+    assert network.count == 3
 
 
 def test_a_broker_that_is_suspected_again_while_it_is_looked_at_is_looked_at_again() -> None:
