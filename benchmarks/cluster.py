@@ -7,11 +7,13 @@
 | | that is acknowledged in the first of them, which gets one each millisecond, and to one in each |
 | `drain` | SIGTERM to a broker that leads 100: the slowest of records sent one after the other until it has ended |
 | `controller` | both, of the broker beside the controller: another node becomes the controller first |
+| `idle` | nobody asks for anything of 1,000 partitions with three replicas, spread over all, whose leaders the |
+| | controller chooses, or their replicas: the processor time of each broker |
 | `scaling` | small produces at one replica, to one broker and spread over two: the brokers' processor time for each |
 
 Clients have their default settings. Each kill and each drain has a cluster of its own. With `--beside` Apache Kafka's
-three brokers take their turns in all of it but `scaling`, where the peers are. `scaling` counts processor time, since
-on two cores the client would be in the brokers' way: two brokers on cores of their own take
+three brokers take their turns in all of it but `idle` and `scaling`, where the peers are. `scaling` counts processor
+time, since on two cores the client would be in the brokers' way: two brokers on cores of their own take
 2 * (time of one) / (time of two) as many.
 """
 
@@ -41,6 +43,7 @@ from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 from odradek.kernel.wire.messages.api_19_create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from odradek.kernel.wire.messages.api_55_describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
@@ -53,6 +56,9 @@ TOPIC: Final = "orders"
 COUNTS: Final = (1, 10, 100, 1_000)
 DRAINED_COUNT: Final = 100
 IDLE_SECONDS: Final = 10.0
+IDLE_PARTITIONS: Final = 1_000
+IDLE_LOOK_SECONDS: Final = 60.0
+ELECTIONS: Final = ("isr", "quorum")
 FLOOD_SECONDS: Final = 5.0
 CONNECTIONS: Final = 8
 PATIENCE_S: Final = 120.0
@@ -96,8 +102,15 @@ class Fleet(NamedTuple):
         controller = answer.topics[0].partitions[0].leader_id
         return controller if is_controller else min(each for each in self.bootstraps if each != controller)
 
-    def create(self, name: str, leaders: Sequence[int], replicas: int) -> None:
-        """Create a topic whose partitions these brokers lead, and wait until every broker knows it."""
+    def create(self, name: str, leaders: Sequence[int], replicas: int, **configs: str) -> None:
+        """Create a topic whose partitions these brokers lead, or would at first, and wait until every broker knows it.
+
+        Args:
+            name: The topic's.
+            leaders: One for each partition.
+            replicas: How many each has.
+            configs: Its own, with `_` for `.`.
+        """
         ids = sorted(self.bootstraps)
         assignments = [
             CreatableReplicaAssignment(
@@ -105,7 +118,13 @@ class Fleet(NamedTuple):
             )
             for number, leader in enumerate(leaders)
         ]
-        topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments)
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=assignments,
+            configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+        )
         wires = {each: Wire(address) for each, address in self.bootstraps.items()}
         answer = wires[1].ask(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 5)
         if code := answer.topics[0].error_code:
@@ -275,6 +294,18 @@ def measure_start(fleet: Fleet) -> None:
     show("start", fleet, f"ready {fleet.ready_s:.2f} s   idle {memory:.0f} MiB, {idle:.1f} % of a core")
 
 
+def measure_idle(fleet: Fleet, election: str) -> None:
+    """Print what many partitions cost in which nothing happens."""
+    leaders = [number % BROKERS + 1 for number in range(IDLE_PARTITIONS)]
+    fleet.create(TOPIC, leaders, BROKERS, odradek_election=election)
+    time.sleep(IDLE_SECONDS)  # what follows from the creation is over
+    before = {number: cpu_seconds(pid) for number, pid in fleet.pids.items()}
+    time.sleep(IDLE_LOOK_SECONDS)
+    used = [(cpu_seconds(pid) - before[number]) / IDLE_LOOK_SECONDS * 100 for number, pid in fleet.pids.items()]
+    each = ", ".join(f"{share:.1f}" for share in used)
+    show("idle", fleet, f"{IDLE_PARTITIONS:5} {election:<6}  {each} % of a core, {sum(used):.1f} % in all")
+
+
 def measure_kill(fleet: Fleet, client: str, count: int, *, is_controller: bool = False) -> None:
     """Print how long the next record takes when the broker that leads its partition is killed."""
     victim = fleet.victim(is_controller=is_controller)
@@ -350,7 +381,7 @@ def show(case: str, fleet: Fleet, text: str) -> None:
     print(f"{case:<8} {fleet.name:<8} {text}", flush=True)
 
 
-CASES: Final = ("start", "kill", "drain", "controller", "scaling")
+CASES: Final = ("start", "kill", "drain", "controller", "idle", "scaling")
 
 
 Start: TypeAlias = "Callable[[], contextlib.AbstractContextManager[Fleet]]"
@@ -384,6 +415,9 @@ def main() -> None:
                 measure_start(fleet)
         for client in CLIENTS:
             measure_failovers(starts, client, options.only, options.counts)
+    for election in ELECTIONS if "idle" in options.only else ():
+        with ours() as fleet:
+            measure_idle(fleet, election)
     if "scaling" in options.only:
         with ours() as fleet:
             measure_scaling(fleet, options.rounds)

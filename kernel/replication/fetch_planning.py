@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 THROTTLED_MS: Final = 100
 """How soon a throttled replica is looked at again."""
+THROTTLED_VOTER_MS: Final = 500
+"""How often one that votes is asked for all the same, for a batch: who never asks for it does not hear who leads it."""
+THROTTLED_VOTER_BYTES: Final = 1
 
 
 def fetcher_number(partition: TopicPartition, fetchers_count: int) -> int:
@@ -42,6 +45,7 @@ class Followed:
         is_beginning: Whether its log is to begin at the remote store's part: it is not asked for meanwhile.
         is_in_sync: Whether it had all that was committed when it was asked for last, and before that whether it is in
             the in-sync set: then it is never throttled.
+        slow_due_ms: When it is asked for next while it is throttled, if it votes.
     """
 
     replica: Replica
@@ -50,6 +54,7 @@ class Followed:
     due_ms: int = 0
     is_beginning: bool = False
     is_in_sync: bool = attrs.field(init=False)
+    slow_due_ms: int = attrs.field(default=0, init=False)
     _wish: Wish | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -74,6 +79,7 @@ class Followed:
             or known.partition.current_leader_epoch != leader_epoch
             or known.partition.last_fetched_epoch != log.latest_epoch
             or known.partition.log_start_offset != log.log_start_offset
+            or known.partition.partition_max_bytes != bytes_max
         ):
             known = self._wish = Wish(
                 replica.partition.topic_id,
@@ -116,14 +122,23 @@ def wanted_now(
         replica = each.replica
         if replica.offline_reason is not None or replica.is_leader or each.is_beginning:
             continue
-        due_ms = each.due_ms
+        due_ms, most_bytes = each.due_ms, bytes_max
         if is_throttling and not each.is_in_sync and each.is_throttled:
-            due_ms = max(due_ms, now_ms + THROTTLED_MS)
+            most_bytes = THROTTLED_VOTER_BYTES
+            due_ms = max(due_ms, _throttled_due_ms(each, now_ms))
         if due_ms > now_ms:
             next_due_ms = due_ms if next_due_ms is None else min(next_due_ms, due_ms)
         else:
-            wanted[partition] = each.wish(bytes_max)
+            wanted[partition] = each.wish(most_bytes)
     return wanted, next_due_ms
+
+
+def _throttled_due_ms(followed: Followed, now_ms: int) -> int:
+    """Return when a replica is asked for that is to be slow; who votes now and then at once."""
+    if followed.replica.voting is None or now_ms < followed.slow_due_ms:
+        return now_ms + THROTTLED_MS
+    followed.slow_due_ms = now_ms + THROTTLED_VOTER_MS
+    return now_ms
 
 
 def fetch_request(

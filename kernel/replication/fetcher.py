@@ -13,6 +13,7 @@ and the next request goes over the fetcher's other connection, in a session of i
 from __future__ import annotations
 
 import logging
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
@@ -23,6 +24,7 @@ from ..errors import KafkaError, StorageError
 from ..machine.threads import Workers
 from ..machine.turnstile import take_turn
 from ..partitions.following import note_leader, rebuild_after_cut
+from ..partitions.replica import Replica
 from ..partitions.staged_writes import FIRST_BATCHES_MAX
 from ..peers.errors import ClientError
 from ..peers.fetch_session_handler import FetchSessionHandler
@@ -39,11 +41,10 @@ from .fetch_planning import Followed, fetch_request, wanted_now
 from .fetched import Taken, go_to, take_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from ..machine.clock import Clock
     from ..machine.threads import Threads
-    from ..partitions.replica import Replica
     from ..partitions.replica_lifecycle import ReplicaLifecycle
     from ..partitions.replicas import Replicas
     from ..partitions.staged_writes import StagedWrites
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from ..types import Buffer
     from ..wire.message import Message
     from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
+    from .leaders_heard import LeadersHeard
     from .settings import FetcherSettings
     from .throttling import ReplicationQuota
     from .tier_starts import TierStarts
@@ -75,18 +77,6 @@ class BrokerRequests(Protocol):
             ClientError: It was not reached, or did not answer.
             KafkaError: UNSUPPORTED_VERSION.
         """
-        ...
-
-
-class LeadersHeard(Protocol):
-    """Who is told how leaders answer for replicas that vote."""
-
-    def heard(self, leader_id: int, replicas: Iterable[Replica]) -> None:
-        """A leader has answered a fetch of these, and what it answered was taken. Does not raise."""
-        ...
-
-    def refused(self, leader_id: int, replica: Replica, answer: PartitionData) -> None:
-        """A leader has refused a fetch. Does not raise."""
         ...
 
 
@@ -154,6 +144,7 @@ class Fetcher:
         self.followed: dict[TopicPartition, Followed] = {}
         self.lags: dict[TopicPartition, int] = {}
         self._voters: dict[TopicPartition, Replica] = {}
+        self._answered_last: tuple[Mapping[TopicPartition, Wish], Collection[Replica]] = ({}, ())
         self._parts = parts
         self._session = FetchSessionHandler()
         self._failures_count = 0
@@ -161,6 +152,7 @@ class Fetcher:
         self._poll: trio.CancelScope | None = None
         self._wake = trio.Event()
         self._worker = Workers(parts.threads, 1)
+        self._cut: trio.MemorySendChannel[Replica]
 
     def __repr__(self) -> str:
         return f"<Fetcher {self.number} of leader {self.leader_id}: {len(self.followed)} partitions>"
@@ -170,6 +162,9 @@ class Fetcher:
         self.followed[replica.topic_partition] = Followed(replica, self._parts.state().replica_id)
         if replica.voting is not None:
             self._voters[replica.topic_partition] = replica
+        self._ask_at_once()
+
+    def _ask_at_once(self) -> None:
         self._wake.set()
         if self._poll is not None and self._session.is_incremental:
             self._poll.cancel()
@@ -183,8 +178,22 @@ class Fetcher:
 
     async def run(self) -> None:
         """Fetch until nothing is followed. If it is cancelled, what was staged is written by the turn's end."""
-        while self.followed:
-            await self._fetch()
+        async with trio.open_nursery() as nursery:
+            self._cut, cut = trio.open_memory_channel[Replica](math.inf)
+            nursery.start_soon(self._rebuild, cut)
+            with self._cut:
+                while self.followed:
+                    await self._fetch()
+
+    async def _rebuild(self, cut: trio.MemoryReceiveChannel[Replica]) -> None:
+        """Have replicas served again that were truncated, one after the other; others are fetched meanwhile.
+
+        Cancelled: it goes on to its end, as each of them does.
+        """
+        with trio.CancelScope(shield=True):
+            async for replica in cut:
+                await rebuild_after_cut(self._parts.lifecycle, replica, self._parts.clock.now_ms())
+                self._ask_at_once()
 
     async def _fetch(self) -> None:
         parts, settings = self._parts, self._parts.settings()
@@ -198,6 +207,8 @@ class Fetcher:
         if not wanted:
             await self._pause(IDLE_WAIT_MS if next_due_ms is None else next_due_ms - now_ms)
             return
+        if self._voters:
+            settings = attrs.evolve(settings, wait_ms_max=min(settings.wait_ms_max, settings.voters_wait_ms_max))
         if next_due_ms is not None:  # whoever is due first is not to wait for a long poll
             settings = attrs.evolve(settings, wait_ms_max=min(settings.wait_ms_max, max(next_due_ms - now_ms, 1)))
         named, forgotten = self._session.plan(wanted)
@@ -291,7 +302,8 @@ class Fetcher:
         await self._flush([each.replica for each in told])
         self._note_leader(told)
         if self._voters and self._parts.voting is not None:
-            self._tell_voting(self._parts.voting, wanted, refused)
+            self._answered_last = (wanted, refused)
+            self._tell_voting(self._parts.voting, told, refused)
         for followed, taken in lost:
             await (self._find_range if taken is Taken.OUT_OF_RANGE else self._find_store_start)(followed)
 
@@ -316,9 +328,9 @@ class Fetcher:
                     yield followed, answer
 
     async def _after_cut(self, replica: Replica) -> None:
-        """Put right what a truncation leaves, with others in between: a cut takes its time as well."""
+        """Have put right what a truncation leaves, and let others come in between: a cut takes its time as well."""
         self._parts.replicas.changed.note((replica,))
-        await rebuild_after_cut(self._parts.lifecycle, replica, self._parts.clock.now_ms())
+        self._cut.send_nowait(replica)
         await take_turn()
 
     def _note_bytes(self, followed: Followed, size_bytes: int) -> None:
@@ -354,18 +366,19 @@ class Fetcher:
                 except StorageError as error:
                     self._parts.replicas.fail(replica, error)
 
-    def _tell_voting(
-        self, voting: LeadersHeard, wanted: Mapping[TopicPartition, Wish], refused: Mapping[Replica, PartitionData]
-    ) -> None:
-        """Tell for whom the leader still leads: for all that were asked for, named in its answer or not, but these."""
-        heard = [
+    def voters_heard(self) -> list[Replica]:
+        """See `HeardLeader.voters_heard`: all that were asked for, named in the answer or not, but who was refused."""
+        wanted, refused = self._answered_last
+        return [
             replica
             for partition, replica in self._voters.items()
             if replica not in refused
             and (asked := wanted.get(partition)) is not None
             and asked.partition.current_leader_epoch == replica.leader_epoch
         ]
-        voting.heard(self.leader_id, heard)
+
+    def _tell_voting(self, voting: LeadersHeard, told: list[_Told], refused: Mapping[Replica, PartitionData]) -> None:
+        voting.heard(self, (each.replica for each in told if each.replica.voting is not None))
         for replica, answer in refused.items():
             if replica.voting is not None:
                 voting.refused(self.leader_id, replica, answer)

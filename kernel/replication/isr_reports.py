@@ -17,7 +17,7 @@ paused, as its log moves, still leads, and goes on by what it was told.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from ..wire.messages.api_56_alter_partition import AlterPartitionResponse
 
 log = logging.getLogger(__name__)
-
-
-_REFUSED: Final = "the in-sync replicas of %s stay: %s"
-_NOT_KNOWN_TO_LEAD: Final = "the controller does not record yet that this broker leads %s: %s"
 
 
 class Asked(NamedTuple):
@@ -89,6 +85,7 @@ class IsrReports:
         self._backoff = backoff
         self._timeout_ms = timeout_ms
         self._waiting: dict[TopicIdPartition, Asked] = {}
+        self._unrecorded: frozenset[ErrorCode] = frozenset()
         self._wake = trio.Event()
 
     def __repr__(self) -> str:
@@ -169,22 +166,40 @@ class IsrReports:
         answers = {
             (topic.topic_id, part.partition_index): part for topic in response.topics for part in topic.partitions
         }
+        unrecorded: dict[ErrorCode, list[TopicIdPartition]] = {}
         for partition, each in asked.items():
             part = answers.get((partition.topic_id, partition.partition))
-            if part is None:
-                ended = IsrChangeEnded(each.change, ErrorCode.UNKNOWN_SERVER_ERROR)
+            code = ErrorCode.UNKNOWN_SERVER_ERROR if part is None else error_code(part.error_code)
+            if each.replica.voting is not None:  # its election has asked nothing
+                if code is not ErrorCode.NONE:
+                    unrecorded.setdefault(code, []).append(partition)
+            elif part is None:
+                self._end(each, IsrChangeEnded(each.change, code))
             else:
-                code = error_code(part.error_code)
-                ended = IsrChangeEnded(each.change, code, tuple(part.isr), part.leader_epoch, part.partition_epoch)
-            self._end(each, ended)
+                isr = tuple(part.isr)
+                self._end(each, IsrChangeEnded(each.change, code, isr, part.leader_epoch, part.partition_epoch))
+        self._note_unrecorded(unrecorded)
+
+    def _note_unrecorded(self, unrecorded: Mapping[ErrorCode, list[TopicIdPartition]]) -> None:
+        """Say of which partitions the controller does not record who leads; they are told again, twice a second."""
+        for code, partitions in unrecorded.items():
+            level = logging.DEBUG if code in self._unrecorded else logging.INFO
+            count, example = len(partitions), partitions[0]
+            log.log(
+                level,
+                "the controller does not record yet that this broker leads %s: %s (%d partitions)",
+                example,
+                code.name,
+                count,
+            )
+        self._unrecorded = frozenset(unrecorded)
 
     def _end(self, asked: Asked, ended: IsrChangeEnded) -> None:
         replica = asked.replica
         if not _is_wanted(asked):
             return
         if ended.error is not ErrorCode.NONE:
-            told = _REFUSED if replica.voting is None else _NOT_KNOWN_TO_LEAD
-            log.info(told, replica.partition, ended.error.name)
+            log.info("the in-sync replicas of %s stay: %s", replica.partition, ended.error.name)
         try:
             replica.step(ended)
         except Exception as error:  # a plugin's: its partition pays, nobody else

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..machine.threads import Workers
 from ..peers.backoff import Backoff
 from ..wire.messages.api_01_fetch import ReplicaState
 from .fetcher import FetcherParts
@@ -98,7 +97,7 @@ class Replication:
             backoff=backoff,
             timeout_ms=lambda: config().get_int("request.timeout.ms"),
         )
-        self.voting = self._make_voting(machine, replicas, lifecycle, writes, brokers, published, role_changed)
+        self.voting = self._voting_of(broker_id, machine, replicas, lifecycle, writes, brokers, published, role_changed)
         self.hand_overs = HandOvers(broker_id, VotedTopics(published, elections), self.voting, brokers, published)
         self.tier_starts = TierStarts(lifecycle, machine.threads, machine.clock)
         self.traffic = ReplicationTraffic()
@@ -124,8 +123,9 @@ class Replication:
         self.leader_quota = ReplicationQuota.of(config, LEADER_RATE_KEY, machine.clock)
         self.checks = InSyncChecks(replicas, machine.clock, lambda: config().get_int("replica.lag.time.max.ms"))
 
-    def _make_voting(
+    def _voting_of(
         self,
+        broker_id: int,
         machine: Machine,
         replicas: Replicas,
         lifecycle: ReplicaLifecycle,
@@ -139,12 +139,14 @@ class Replication:
                 replicas=replicas,
                 writes=writes,
                 votes=VoteLogs(machine.files, machine.boot_id or machine.ids.new_id()),
-                worker=Workers(machine.threads, 1),
+                threads=machine.threads,
                 brokers=brokers,
+                broker_id=broker_id,
                 broker=published.broker,
                 clock=machine.clock,
                 cluster_id=lambda: published.image.cluster_id,
                 timeout_ms=lambda: published.config.get_int("controller.quorum.request.timeout.ms"),
+                fetch_timeout_ms=lambda: published.config.get_int("controller.quorum.fetch.timeout.ms"),
                 role_changed=role_changed,
                 forget=lambda partition: self.fetchers.forget(partition),
                 tell_controller=self.reports.ask,

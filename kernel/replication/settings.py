@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 if TYPE_CHECKING:
     from ..contracts.services import ConfigView
+
+VOTERS_WAITS_MIN: Final = 4
+"""So many fetches are answered at the least while a voter waits for its leader, though there is nothing new."""
 
 
 @attrs.frozen
@@ -21,6 +24,7 @@ class FetcherSettings:
         bytes_min: How much a leader waits for.
         wait_ms_max: How long it waits.
         timeout_ms: How long an answer may take.
+        voters_wait_ms_max: How long it waits where it is asked for replicas that vote: a part of what they wait for it.
         begins_at_tiers_end: Whether a new follower of a tiered topic copies only what is not in the store yet, and not
             all that is local (KIP-1023).
     """
@@ -31,6 +35,7 @@ class FetcherSettings:
     bytes_min: int
     wait_ms_max: int
     timeout_ms: int
+    voters_wait_ms_max: int
     begins_at_tiers_end: bool = False
 
     @classmethod
@@ -43,5 +48,6 @@ class FetcherSettings:
             bytes_min=config.get_int("replica.fetch.min.bytes"),
             wait_ms_max=config.get_int("replica.fetch.wait.max.ms"),
             timeout_ms=config.get_int("replica.socket.timeout.ms"),
+            voters_wait_ms_max=config.get_int("controller.quorum.fetch.timeout.ms") // VOTERS_WAITS_MIN,
             begins_at_tiers_end=config.get_bool("follower.fetch.last.tiered.offset.enable"),
         )

@@ -18,7 +18,7 @@ from ..peers.errors import ClientError
 from .vote_messages import gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from uuid import UUID
 
     from ..types import TopicIdPartition
@@ -39,7 +39,7 @@ class VoteChannels:
         *,
         cluster_id: Callable[[], str],
         timeout_ms: Callable[[], int],
-        on_answer: Callable[[int, Message], None],
+        on_answer: Callable[[int, Message], Awaitable[None]],
     ) -> None:
         """Make it with nothing to send.
 
@@ -87,7 +87,7 @@ class VoteChannels:
             except (ClientError, KafkaError) as error:
                 log.debug("broker %d does not hear of elections: %s", broker_id, error)
             else:
-                self._on_answer(broker_id, answer)
+                await self._on_answer(broker_id, answer)
 
 
 class _Outbox:
@@ -108,25 +108,3 @@ class _Outbox:
         if not self._waiting:
             self._has_any = trio.Event()
         return gathered((topic_id, message) for (topic_id, _index), message in messages.items())
-
-
-class Asked:
-    """A request of many partitions, and what is answered of it by now. Owned by who waits for it."""
-
-    def __init__(self) -> None:
-        """Begin with no answer."""
-        self.open_count = 0
-        self.answers: list[tuple[UUID | None, Message]] = []
-        self._done = trio.Event()
-
-    def take(self, partition: TopicIdPartition, message: Message) -> None:
-        """Take a partition's answer."""
-        self.answers.append((partition.topic_id, message))
-        self.open_count -= 1
-        if not self.open_count:
-            self._done.set()
-
-    async def wait(self) -> None:
-        """Wait until all that were asked have answered. Cancelled: what there is stays."""
-        if self.open_count:
-            await self._done.wait()

@@ -30,7 +30,6 @@ from odradek.kernel.errors import KafkaError
 from odradek.kernel.machine.clock import TrioClock
 from odradek.kernel.machine.files import Files, OsFiles
 from odradek.kernel.machine.system.threads import SystemThreads
-from odradek.kernel.machine.threads import Workers
 from odradek.kernel.metadata.image import BrokerImage, MetadataImage
 from odradek.kernel.metadata.record_makers import partition_record
 from odradek.kernel.metadata.records import TopicRecord
@@ -82,6 +81,7 @@ SETTINGS = FetcherSettings(
     bytes_min=1,
     wait_ms_max=500,
     timeout_ms=30_000,
+    voters_wait_ms_max=500,
 )
 
 
@@ -95,10 +95,15 @@ def context_of(directory: Path) -> StorageContext:
 
 
 class VirtualThreads:
-    """Threads that are none: what they are given takes a moment of virtual time."""
+    """Threads that are none: what they are given takes a moment of virtual time, or all there is while a disk hangs."""
+
+    def __init__(self) -> None:
+        self.is_hanging = False
 
     async def run_sync(self, function: Callable[..., Any], /, *args: Any, **_options: Any) -> Any:
         """See `Threads.run_sync`."""
+        if self.is_hanging:
+            await trio.sleep_forever()
         await trio.sleep(POLL_S)
         return function(*args)
 
@@ -119,6 +124,7 @@ class Node:
         self.broker_id = broker_id
         self.directory = directory
         self._scope = trio.CancelScope()
+        self.threads = VirtualThreads()
         self.clock = TrioClock()
         self.wheel = TimingWheel(now_ms=self.clock.monotonic_ms())
         self.fetches = Purgatory("Fetch", self.wheel, on_error=raise_it)
@@ -156,12 +162,14 @@ class Node:
                 replicas=self.replicas,
                 writes=self.writes,
                 votes=VoteLogs(votes_files or OsFiles(), boot_id),
-                worker=Workers(cast("Any", VirtualThreads()), 1),
+                threads=cast("Any", self.threads),
                 brokers=self,
+                broker_id=broker_id,
                 broker=self.broker,
                 clock=self.clock,
                 cluster_id=lambda: "Odradek-cluster-000001",
                 timeout_ms=lambda: 2000,
+                fetch_timeout_ms=lambda: 2000,
                 role_changed=lambda replica: self.fetchers.leader_changed(replica.partition),
                 forget=lambda partition: self.fetchers.forget(partition),
                 tell_controller=lambda replica, change: self.reports.ask(replica, change),
@@ -367,9 +375,9 @@ class Cluster:
             self.publish()
         return response
 
-    def create(self, *replicas: int) -> None:
+    def create(self, *replicas: int, partitions: int = 1) -> None:
         if self._election == "isr":
-            self.decide(create_topics(topic("t", -1, -1, {0: list(replicas)})))
+            self.decide(create_topics(topic("t", -1, -1, {index: list(replicas) for index in range(partitions)})))
         else:
             state = self.driven.rules.elections[self._election].initial_state(
                 replicas, self.driven.image.live_brokers()
@@ -377,7 +385,8 @@ class Cluster:
             topic_id = uuid.UUID(int=77)
             record = TopicRecord(name="t", topic_id=topic_id, storage=self.storage, election=self._election)
             self.driven.controller.replay(record)
-            self.driven.controller.replay(partition_record(topic_id, 0, state, [ZERO_ID] * len(replicas)))
+            for index in range(partitions):
+                self.driven.controller.replay(partition_record(topic_id, index, state, [ZERO_ID] * len(replicas)))
             self.publish()
 
     def fence(self, broker_id: int) -> None:
@@ -489,16 +498,21 @@ class Cluster:
 
 @asynccontextmanager
 async def running(
-    directory: Path, *replicas: int, min_isr: int = 2, log_config: LogConfig | None = None, election: str = "isr"
+    directory: Path,
+    *replicas: int,
+    min_isr: int = 2,
+    log_config: LogConfig | None = None,
+    election: str = "isr",
+    partitions: int = 1,
 ) -> AsyncIterator[Cluster]:
-    """Run a cluster with topic `t`, one partition on these brokers."""
+    """Run a cluster with topic `t`, one partition, or some, on these brokers."""
     cluster = Cluster(directory, min_isr, log_config or LogConfig(), election)
     async with trio.open_nursery() as nursery:
         cluster.nursery = nursery
         for node in cluster.nodes.values():
             nursery.start_soon(node.run)
         await trio.testing.wait_all_tasks_blocked()
-        cluster.create(*(replicas or (1, 2, 3)))
+        cluster.create(*(replicas or (1, 2, 3)), partitions=partitions)
         try:
             yield cluster
         finally:

@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.contracts.election import Role
 from odradek.kernel.dispatch import fetch_operation
 from odradek.kernel.dispatch.fetch_session import SESSIONLESS_EPOCH
 from odradek.kernel.dispatch.handlers import api_01_fetch
@@ -26,6 +27,7 @@ from tests.dispatch.memory_client import MemoryClient
 
 from .small_cluster import SETTINGS, Cluster, running
 from .test_replication import run
+from .test_voting_replicas import committed, led
 
 RATE = 1000
 RECORDS = 60
@@ -285,5 +287,31 @@ def test_a_wide_fetch_reads_throttled_replicas_once_before_it_waits(
             assert leader.fetches.delayed_count == 1
             assert not again
             nursery.cancel_scope.cancel()
+
+    run(body)
+
+
+def test_a_voter_that_is_behind_and_throttled_hears_its_leader(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            slow = next(node for node in cluster.nodes.values() if node is not leader)
+            leader.replica().settings = slow.replica().settings = attrs.evolve(
+                cluster.plan.settings, throttled_followers=frozenset(("*",))
+            )
+            cluster.follower_rate = 1
+            cluster.settings = attrs.evolve(cluster.settings, partition_bytes_max=len(VALUE))  # a batch each
+            epoch, election = leader.replica().leader_epoch, slow.replica().election
+            cluster.cut(slow.broker_id, leader.broker_id)
+            for _ in range(30):
+                await committed(cluster, leader, VALUE)
+            cluster.cuts.clear()
+            await cluster.wait("it takes some", lambda: slow.replica().log.log_end_offset > 3)
+            for _ in range(100):
+                await trio.sleep(0.1)
+
+                assert election.role is Role.FOLLOWER
+            assert leader.replica().leader_epoch == epoch
+            assert slow.replica().log.log_end_offset < leader.replica().log.log_end_offset
 
     run(body)

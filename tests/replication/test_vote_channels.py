@@ -33,11 +33,15 @@ class Brokers:
 
 def test_a_service_that_is_started_again_sends_to_whom_it_knew() -> None:
     brokers, answers = Brokers(), []
+
+    async def take(broker_id: int, _answer: Message) -> None:
+        answers.append(broker_id)
+
     channels = VoteChannels(
         brokers,  # type: ignore[arg-type] # no more is asked of it here
         cluster_id=lambda: "cluster",
         timeout_ms=lambda: 1_000,
-        on_answer=lambda broker_id, answer: answers.append(broker_id),
+        on_answer=take,
     )
 
     async def main() -> None:

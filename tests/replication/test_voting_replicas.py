@@ -10,9 +10,15 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.contracts.election import IsrChange, LeadershipGivenUp, PeerMessage
-from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.contracts.election import IsrChange, LeadershipGivenUp, PeerMessage, Role
+from odradek.kernel.errors import ErrorCode, KafkaError, StorageError, error_code
+from odradek.kernel.partitions.following import REBUILDING, rebuild_after_cut
+from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.replication import fetcher
+from odradek.kernel.replication.fetcher import IDLE_WAIT_MS
 from odradek.kernel.replication.vote_log import VoteLog
+from odradek.kernel.types import id_text
+from odradek.kernel.wire.messages.api_52_vote import PartitionData, TopicData, VoteRequest
 from odradek.kernel.wire.messages.api_56_alter_partition import AlterPartitionRequest
 from odradek.plugins.election_quorum.messages import LastRecord, begin_request, vote_request
 from odradek.plugins.election_quorum.standing import Standing
@@ -102,7 +108,8 @@ def test_who_gives_up_its_lead_while_something_waits_to_be_done_leads_no_more_at
             replica = leader.replica()
             leader.voting.note(replica)
             was_leader = replica.is_leader
-            leader.voting._tick(replica, leader.clock.monotonic_ms() + 60_000)
+            for later_ms in (0, 60_000):  # what it waits for begins with the first, if it was heard just before
+                leader.voting._tick(replica, leader.clock.monotonic_ms() + later_ms)
 
             assert (was_leader, replica.is_leader) == (True, False)
 
@@ -208,7 +215,8 @@ def test_who_gives_a_vote_while_an_older_leader_is_being_kept_follows_that_one_n
             leader = await led(cluster, 1, 2, 3)
             voter, candidate = followers(cluster)
             replica, epoch = voter.replica(), leader.replica().leader_epoch
-            keep, followed = voter.voting._keep, []
+            rounds, followed = voter.voting._rounds_of(replica.log.log_dir), []
+            keep = rounds._keep
             me, other = ReplicaKey(candidate.broker_id), ReplicaKey(voter.broker_id)
             last = LastRecord(epoch, replica.log.log_end_offset)
             asked = vote_request(replica.partition, me, other, epoch + 2, last, pre_vote=False)
@@ -220,7 +228,7 @@ def test_who_gives_a_vote_while_an_older_leader_is_being_kept_follows_that_one_n
                 if len(followed) == 1:
                     replica.step(PeerMessage(candidate.broker_id, asked, 10**6))
 
-            voter.voting._keep = keep_while_asked  # type: ignore[method-assign]
+            rounds._keep = keep_while_asked  # type: ignore[method-assign]
             replica.step(PeerMessage(leader.broker_id, older, 10**6))
             await cluster.wait("both are kept", lambda: len(followed) >= 2)
 
@@ -243,7 +251,7 @@ def test_nobody_leads_without_a_majority(tmp_path: Path) -> None:
             again = await led(cluster, 1, 2, 3)
 
             assert leading == [False] * 3
-            assert client_values(again) == [b"v1"]
+            await cluster.wait("what was committed is, again", lambda: client_values(again) == [b"v1"])
 
     run(body)
 
@@ -285,5 +293,172 @@ def test_a_partition_that_is_not_here_is_refused_and_others_are_answered(tmp_pat
             assert [part.error_code for topic in told.topics for part in topic.partitions] == [
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             ]
+
+    run(body)
+
+
+def test_a_leader_whom_the_controllers_have_fenced_is_not_listened_to_for_ever(tmp_path: Path) -> None:
+    """It reaches its followers and not the controllers: clients are told of no leader as long as it leads."""
+
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            first = await led(cluster, 1, 2, 3)
+            await committed(cluster, first, b"v1")
+            left = [node.broker_id for node in followers(cluster)]
+            cluster.cut(first.broker_id, 0)
+            cluster.deaf.add(first.broker_id)
+            cluster.fence(first.broker_id)
+            begun_s = trio.current_time()
+            second = await led(cluster, *left)
+
+            assert trio.current_time() - begun_s < 8
+            await committed(cluster, second, b"v2")
+            assert client_values(second) == [b"v1", b"v2"]
+            assert not first.replica().is_leader
+
+    run(body)
+
+
+def test_brokers_that_are_all_fenced_yet_keep_their_leader(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            epoch = leader.replica().leader_epoch
+            for number in (1, 2, 3):
+                cluster.fence(number)
+            await trio.sleep(15)
+
+            assert (leader.replica().is_leader, leader.replica().leader_epoch) == (True, epoch)
+
+    run(body)
+
+
+def vote_requests(cluster: Cluster, node: Node, *partitions: int) -> VoteRequest:
+    """Return what a voter that does not lead asks another for, of several partitions."""
+    asking = next(each for each in followers(cluster) if each is not node)
+    parts = [
+        PartitionData(
+            partition_index=index,
+            replica_id=asking.broker_id,
+            replica_epoch=cluster.leader.replica().leader_epoch + 1,
+            last_offset=100,
+            last_offset_epoch=cluster.leader.replica().leader_epoch,
+        )
+        for index in partitions
+    ]
+    return VoteRequest(
+        voter_id=node.broker_id, topics=[TopicData(topic_name=id_text(cluster.topic_id), partitions=parts)]
+    )
+
+
+def errors_of(answer: Any) -> dict[int, ErrorCode]:
+    """Return what an answer says of each partition."""
+    return {part.partition_index: error_code(part.error_code) for topic in answer.topics for part in topic.partitions}
+
+
+def test_a_disk_that_hangs_does_not_hold_up_what_is_answered_of_others(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            await led(cluster, 1, 2, 3)
+            voter = followers(cluster)[0]
+            voter.threads.is_hanging = True
+            begun_s = trio.current_time()
+            answer = await voter.voting.answer(vote_requests(cluster, voter, 0, 7))
+
+            assert errors_of(answer) == {7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+            assert trio.current_time() - begun_s <= 1.1  # who asked waits for two seconds
+
+    run(body)
+
+
+def test_what_is_asked_of_a_replica_that_fails_is_refused_at_once(tmp_path: Path) -> None:
+    def refuse(_states: object) -> NoReturn:
+        raise StorageError("the disk is full")
+
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            await led(cluster, 1, 2, 3)
+            voter = followers(cluster)[0]
+            votes: Any = votes_log(voter)
+            votes.begin_keep = refuse
+            begun_s = trio.current_time()
+            answer = await voter.voting.answer(vote_requests(cluster, voter, 0))
+
+            assert errors_of(answer) == {0: ErrorCode.KAFKA_STORAGE_ERROR}
+            assert trio.current_time() - begun_s < 0.1
+
+    run(body)
+
+
+def test_votes_of_one_directory_do_not_wait_for_the_disk_of_another(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            await led(cluster, 1, 2, 3)
+            node = cluster.leader
+            other = tmp_path / "other"
+            other.mkdir()
+            node.threads.is_hanging = True
+            node.voting._keep_later(node.replica().log.log_dir, (cluster.topic_id, 8), b"hangs")
+            await trio.sleep(1)
+            node.threads.is_hanging = False  # for whoever comes now
+            node.voting._keep_later(str(other), (cluster.topic_id, 9), b"does not")
+            await trio.sleep(1)
+
+            assert node.voting._parts.votes.of(str(other)).kept(cluster.topic_id, 9) is not None
+            assert votes_log(node).kept(cluster.topic_id, 8) is None
+
+    run(body)
+
+
+def test_a_voter_that_is_paused_does_not_wait_for_its_leader(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            epoch = leader.replica().leader_epoch
+            paused = followers(cluster)[0]
+            paused.replica().pause("it is read again")
+            await trio.sleep(8)
+            role = paused.replica().election.role
+            paused.lifecycle.end_pause(paused.replica(), "it is read again", None)
+            await committed(cluster, leader, b"v1")
+            end = leader.replica().log.log_end_offset
+            await trio.sleep(IDLE_WAIT_MS / 1000 + 0.1)
+
+            assert role is Role.FOLLOWER
+            assert paused.replica().log.log_end_offset == end
+            assert leader.replica().leader_epoch == epoch
+
+    run(body)
+
+
+def test_a_replica_that_is_read_again_after_a_cut_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_read = trio.Event()
+
+    async def slowly(lifecycle: Any, replica: Replica, now_ms: int) -> None:
+        await is_read.wait()
+        await rebuild_after_cut(lifecycle, replica, now_ms)
+
+    monkeypatch.setattr(fetcher, "rebuild_after_cut", slowly)
+
+    async def body() -> None:
+        async with running(tmp_path, partitions=2) as cluster:
+            leader = cluster.leader
+            cut, other = next(node for node in cluster.nodes.values() if node is not leader).broker_id, 1
+            follower = cluster.nodes[cut]
+            await cluster.acknowledged(leader.produce(b"v1"))
+            for node in cluster.nodes.values():
+                for task in node.fetchers._fetchers.values():
+                    if node is follower:
+                        follower.replica().pause(REBUILDING)
+                        task._cut.send_nowait(follower.replica())
+            leader_of_other = cluster.nodes[follower.replica(other).leader_id]
+            end = leader_of_other.produce(b"v2", partition=other)
+            await cluster.wait("the other goes on", lambda: follower.replica(other).log.log_end_offset == end, 2)
+
+            assert follower.replica().is_paused
+            is_read.set()
+            await cluster.wait("it is served again", lambda: not follower.replica().is_paused)
 
     run(body)

@@ -45,7 +45,7 @@ READERS = {
     "kernel/quorum/quorum_view.py": TELLS,
     "kernel/replication/fetcher.py": COMPARES,
     "kernel/replication/tier_starts.py": COMPARES,
-    "kernel/replication/voting_replicas.py": STAMPS,
+    "kernel/replication/voting_rounds.py": STAMPS,
     "plugins/storage_memory/engine.py": STAMPS,
     "plugins/storage_segment/engine.py": STAMPS,
     "plugins/storage_tiered/passes.py": COMPARES,

@@ -1,0 +1,160 @@
+"""What many partitions whose replicas vote cost a broker: what is done at once for each of them is bounded."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from odradek.kernel.contracts.election import FetchEnded
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.turnstile import take_turn
+from odradek.kernel.replication import voting_replicas
+from odradek.kernel.replication.voting_replicas import REPLICAS_PER_TURN
+from odradek.kernel.types import id_text
+from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_52_vote import PartitionData, TopicData, VoteRequest
+from odradek.kernel.wire.messages.api_56_alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+
+from .small_cluster import Node, running
+from .test_voting_replicas import committed, followers, led, run
+
+CALM_S = 4.0
+"""So long after an election nothing is restless any more."""
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When others were let come in between."""
+    taken: list[float] = []
+
+    async def counted() -> None:
+        taken.append(trio.current_time())
+        await take_turn()
+
+    monkeypatch.setattr(voting_replicas, "take_turn", counted)
+    return taken
+
+
+def counting_inputs(node: Node, partition: int = 0) -> Counter[type]:
+    """Count what a replica's election is told, from now on."""
+    election: Any = node.replica(partition).election
+    step, inputs = election.step, Counter[type]()
+
+    def counted(event: Any) -> None:
+        inputs[type(event)] += 1
+        step(event)
+
+    election.step = counted
+    return inputs
+
+
+def test_a_calm_voter_hears_of_its_leader_twice_a_second_however_many_fetches_are_answered(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", partitions=2) as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await trio.sleep(CALM_S)
+            follower = followers(cluster)[0]
+            busy, idle = counting_inputs(follower), counting_inputs(follower, 1)
+            for _ in range(100):
+                await committed(cluster, leader, b"v")
+                await trio.sleep(0.05)
+
+            assert 8 <= busy[FetchEnded] <= 12
+            assert idle[FetchEnded] <= 12
+
+    run(body)
+
+
+def test_a_voter_hears_at_once_of_the_leader_that_it_has_just_come_to_follow(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            await led(cluster, 1, 2, 3)
+            elections: list[Any] = [node.replica().election for node in followers(cluster)]
+            begun_s = trio.current_time()
+            await cluster.wait("both have heard", lambda: all(each._replica.has_fetched for each in elections))
+
+            assert trio.current_time() - begun_s < 0.1
+
+    run(body)
+
+
+def test_a_request_of_many_partitions_lets_others_come_in_between(tmp_path: Path, turns: list[float]) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await trio.sleep(CALM_S)
+            unknown = [PartitionData(partition_index=number, replica_id=1) for number in range(1, 1001)]
+            topic = TopicData(topic_name=id_text(cluster.topic_id), partitions=unknown)
+            turns.clear()
+            told: Any = await leader.voting.answer(VoteRequest(topics=[topic]))
+
+            assert len(told.topics[0].partitions) == 1000
+            assert len(turns) == 1000 // REPLICAS_PER_TURN
+
+    run(body)
+
+
+def test_a_look_at_many_replicas_lets_others_come_in_between(
+    tmp_path: Path, turns: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(voting_replicas, "REPLICAS_PER_TURN", 2)
+
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", partitions=5) as cluster:
+            await led(cluster, 1, 2, 3)
+            turns.clear()
+            await trio.sleep(1)
+
+            assert len(turns) > 3 * 2 * 1000 / voting_replicas.TICK_MS * 0.8
+
+    run(body)
+
+
+def refusing(ask: Callable[..., Awaitable[Any]], count: int) -> Callable[..., Awaitable[Any]]:
+    """Return a controller that does not record who leads."""
+
+    async def refuse(request: Message, timeout_ms: int | None = None) -> Any:
+        if not isinstance(request, AlterPartitionRequest):
+            return await ask(request, timeout_ms)
+        parts = [
+            ResponsePartitionData(partition_index=index, error_code=ErrorCode.INELIGIBLE_REPLICA)
+            for index in range(count)
+        ]
+        return AlterPartitionResponse(topics=[ResponseTopicData(topic_id=request.topics[0].topic_id, partitions=parts)])
+
+    return refuse
+
+
+def test_leaders_whom_the_controller_does_not_record_say_so_once_and_find_their_rest(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "odradek")
+
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", partitions=3) as cluster:
+            for node in cluster.nodes.values():
+                node.ask = refusing(node.ask, 3)  # type: ignore[assignment, method-assign]
+            await cluster.wait(
+                "all are led",
+                lambda: all(any(n.replica(i).is_leader for n in cluster.nodes.values()) for i in range(3)),
+            )
+            await trio.sleep(CALM_S)
+            restless = [len(node.voting._restless_ms) for node in cluster.nodes.values()]
+            leading = [node for node in cluster.nodes.values() if any(node.replica(i).is_leader for i in range(3))]
+            told = [record for record in caplog.messages if "does not record" in record]
+
+            assert restless == [0, 0, 0]
+            assert 1 <= len(told) <= 2 * len(leading)  # some may be elected after the first answer
+
+    run(body)
