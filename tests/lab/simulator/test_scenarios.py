@@ -18,6 +18,7 @@ GATE_SEEDS = {
     "disks": [25],
     "replication": [6, 6],
     "spread_transactions": [6, 6],
+    "delays": [3],
     "quorum": [4, 4],
 }
 """How many each test of a scenario runs; tests run beside each other. Two hundred in all, at least."""

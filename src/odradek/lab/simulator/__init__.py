@@ -29,6 +29,8 @@
 | `quorum_oracle` | what must be true of those who keep the metadata, at any moment |
 | `metadata_oracle` | what must be true of a cluster's metadata |
 | `spread_transactions` | the scenario of that name |
+| `delays` | the scenario of that name |
+| `delay_oracle` | what must be true of records that are seen later |
 | `reading` | a topic read from its beginning to its end |
 | `pace` | how fast clients go on: hastily around what happens, calmly otherwise |
 | `record_load` | what producers and a consumer of plain records do, in several scenarios |

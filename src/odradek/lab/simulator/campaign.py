@@ -9,6 +9,7 @@ import attrs
 
 from .append import APPEND
 from .compaction import COMPACTION
+from .delays import DELAYS
 from .disks import DISKS
 from .groups import GROUPS
 from .quorum import QUORUM
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 SCENARIOS: dict[str, Scenario] = {
     each.name: each
-    for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS, REPLICATION, SPREAD_TRANSACTIONS, QUORUM)
+    for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS, REPLICATION, SPREAD_TRANSACTIONS, DELAYS, QUORUM)
 }
 """All scenarios, by name."""
 
