@@ -9,13 +9,11 @@ from ..cleanup.compactor import Compactor, CompactorSettings
 from ..cleanup.log_states import Policies
 from ..cleanup.retention import Retention, RetentionSettings
 from ..cleanup.workers import start_worker
-from ..config.roles import parse_roles
-from ..contracts.election import is_among_replicas
 from ..contracts.storage import StorageEngine
 from ..contracts.storage_context import StorageContext
 from ..controller.directory_changes import directory_of
-from ..controller.rules import NEEDS_CLUSTER
-from ..errors import ConfigError, OdradekError
+from ..controller.rules import ELECTION_KEYS, check_election
+from ..errors import OdradekError
 from ..machine.threads import Workers
 from ..machine.throttle import Throttle
 from ..partitions.dead_letters import DeadLetters
@@ -191,11 +189,9 @@ class LogParts:
         if keeps_nothing(config, options.storages.keys()):
             return {}
         choose_offer(options.storages, config.storage, "storage", "odradek.storage")
-        name = config.get_text("odradek.election")
-        factory = choose_offer(options.elections, name, "election", "odradek.election")
-        if is_among_replicas(factory) and parse_roles(config).controller is None:
-            what = f"odradek.election is {name!r}: {NEEDS_CLUSTER}"
-            raise ConfigError(what, where=config.where("odradek.election"), hint="choose another one, such as 'isr'")
+        for key in ELECTION_KEYS:
+            if (chosen := config.value(key)) is not None:
+                check_election(config, key, choose_offer(options.elections, str(chosen), "election", key))
         return {name: self._make_engine(name, factory) for name, factory in options.storages.items()}
 
     def _make_engine(self, name: str, factory: StorageFactory) -> StorageEngine:

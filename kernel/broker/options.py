@@ -107,10 +107,10 @@ def read_broker_options(
         [plugin.name for plugin in installed],
     )
     storages, elections, assignors = plugins.storages(), plugins.elections(), plugins.assignors()
-    registry = Registry.of(plugins.config_keys())
+    registry = Registry.of(plugins.config_keys()).with_cleanup_policies(plugins.cleanup_policies())
     has_tiered = plugins.offers_tier and TIERED_OVER in storages
     registry = registry.with_choices("odradek.storage", [*storages, TIERED] if has_tiered else storages)
-    registry = registry.with_choices("odradek.election", elections).with_cleanup_policies(plugins.cleanup_policies())
+    registry = registry.with_choices("odradek.election", elections).with_choices("odradek.internal.election", elections)
     queues, retries = plugins.delay_queues(), plugins.retry_policies()
     registry = registry.with_choices("odradek.delay.queue", queues).with_choices("odradek.retry.policy", retries)
     of_server = [name for name, assignor in assignors.items() if assignor.is_server_side]

@@ -116,6 +116,7 @@ class RequestParts:
             wheel=waiting.wheel,
             config=lambda: published.config,
             topic_partitions=published.partitions_count,
+            elections=options.elections,
             want_turn=events.staged,
             threads=machine.threads,
         )

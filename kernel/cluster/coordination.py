@@ -73,7 +73,10 @@ class Coordination:
 
     def keep_replicas(self, calls: ControllerCalls, is_controller: Callable[[], bool]) -> None:
         """Have internal topics grow, too: one node of the cluster does, that of the controller."""
-        self._growth = InternalTopicGrowth(calls, self._image, self._coordinators.wanted_replicas, is_controller)
+        coordinators = self._coordinators
+        self._growth = InternalTopicGrowth(
+            calls, self._image, coordinators.wanted_replicas, is_controller, voted=coordinators.voted
+        )
 
     def image_changed(self, _delta: MetadataDelta, image: MetadataImage) -> None:
         """Take note of new metadata: who waits for a broker that is fenced waits no longer."""

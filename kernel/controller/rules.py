@@ -9,7 +9,7 @@ import attrs
 from ..classes import frozen
 from ..config.roles import parse_roles
 from ..contracts.election import is_among_replicas
-from ..errors import ErrorCode, KafkaError
+from ..errors import ConfigError, ErrorCode, KafkaError
 from ..metadata.image import ResourceType
 from ..types import ZERO_ID
 from .broker_sessions import BrokerSessions
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+ELECTION_KEYS: Final = ("odradek.election", "odradek.internal.election")
+"""What a broker says of topics that choose none: ordinary ones, and those of coordinators."""
 NEEDS_CLUSTER: Final = (
     "replicas that vote are a cluster's, and this broker is alone: it has no controller that others use"
 )
@@ -105,6 +107,17 @@ class ControllerRules:
         if is_among_replicas(factory) and parse_roles(self.config).controller is None:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"odradek.election is {name!r}: {NEEDS_CLUSTER}")
         return factory
+
+
+def check_election(config: BrokerConfig, key: str, factory: ElectionFactory) -> None:
+    """See that topics of a broker could have the election that a key names.
+
+    Raises:
+        ConfigError: Its replicas vote, and the broker is alone.
+    """
+    if is_among_replicas(factory) and parse_roles(config).controller is None:
+        what = f"{key} is {config.get_text(key)!r}: {NEEDS_CLUSTER}"
+        raise ConfigError(what, where=config.where(key), hint="choose another one, such as 'isr'")
 
 
 def dynamic_config(config: BrokerConfig, image: MetadataImage, node_id: int) -> BrokerConfig:

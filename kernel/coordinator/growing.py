@@ -11,7 +11,7 @@ from ..errors import KafkaError
 from .replica_growth import growth
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from ..metadata.controller_calls import ControllerCalls
     from ..metadata.image import MetadataImage
@@ -34,6 +34,8 @@ class InternalTopicGrowth:
         image: Callable[[], MetadataImage],
         wanted: Callable[[], Iterable[WantedReplicas]],
         is_controller: Callable[[], bool] = lambda: True,
+        *,
+        voted: Collection[str],
     ) -> None:
         """Look once the service runs.
 
@@ -42,11 +44,13 @@ class InternalTopicGrowth:
             image: Returns the newest metadata.
             wanted: Returns what internal topics shall have, by the configuration as it is now.
             is_controller: Returns whether this node has the controller now: otherwise another one looks.
+            voted: The names of elections that are votes among the replicas.
         """
         self._calls = calls
         self._image = image
         self._wanted = wanted
         self._is_controller = is_controller
+        self._voted = voted
         self._changed = trio.Event()
         self._changed.set()
 
@@ -61,7 +65,7 @@ class InternalTopicGrowth:
             await self._changed.wait()
             await trio.sleep(SETTLES_S)
             self._changed = trio.Event()
-            requests = growth(self._image(), self._wanted()) if self._is_controller() else []
+            requests = growth(self._image(), self._wanted(), self._voted) if self._is_controller() else []
             try:
                 for request in requests:
                     await self._calls.ask(request, TIMEOUT_MS)

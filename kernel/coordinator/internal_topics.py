@@ -8,11 +8,15 @@ from ..classes import frozen
 from ..wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ..config.broker import BrokerConfig
     from ..contracts.coordinator import TopicKeys
 
 LITERAL: Final = "="
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+ELECTION: Final = "odradek.election"
+INTERNAL_ELECTION: Final = "odradek.internal.election"
 
 
 @frozen
@@ -38,21 +42,28 @@ def wanted_replicas(name: str, keys: TopicKeys, config: BrokerConfig) -> WantedR
     return WantedReplicas(name, replicas, min_in_sync)
 
 
-def internal_topic(name: str, keys: TopicKeys, config: BrokerConfig, live_brokers_count: int) -> CreatableTopic:
+def internal_topic(
+    name: str, keys: TopicKeys, config: BrokerConfig, live_brokers_count: int, voted: Collection[str] = ()
+) -> CreatableTopic:
     """Return the topic that the controller is asked for.
 
     Replicas, and the in-sync replicas that a write needs, are never more than there are live brokers: a single broker
     serves groups and transactions without a word of configuration, where Kafka would refuse to. Both grow when brokers
-    come (`replica_growth`).
+    come (`replica_growth`). Where replicas vote they do not grow: there the topic waits for the brokers, as in Kafka.
 
     Args:
         name: The topic.
         keys: Where its settings come from.
         config: The broker's configuration.
         live_brokers_count: At least 1: this one.
+        voted: The names of elections that are votes among the replicas.
     """
-    replication_factor = min(config.get_int(keys.replication_factor_key), max(live_brokers_count, 1))
+    replication_factor, chosen = config.get_int(keys.replication_factor_key), config.value(INTERNAL_ELECTION)
+    if (chosen or config.get_text(ELECTION)) not in voted:
+        replication_factor = min(replication_factor, max(live_brokers_count, 1))
     configs = {topic_key: _value(source, config) for topic_key, source in keys.configs.items()}
+    if chosen is not None:
+        configs[ELECTION] = str(chosen)
     if MIN_INSYNC_REPLICAS in configs:
         configs[MIN_INSYNC_REPLICAS] = str(min(int(configs[MIN_INSYNC_REPLICAS]), replication_factor))
     return CreatableTopic(

@@ -3,7 +3,8 @@
 A topic is made with as many replicas as there are live brokers. When more have come, each of its partitions grows up
 to the broker key (`offsets.topic.replication.factor`, `transaction.state.log.replication.factor`), and once enough
 replicas are in sync, `min.insync.replicas` rises to its key, too. Nothing shrinks, no leader moves, no replica that is
-there is taken away; a partition that is being reassigned is left alone until that is over.
+there is taken away; a partition that is being reassigned is left alone until that is over. Topics whose replicas vote
+have all that they will have from the beginning.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..wire.messages.api_45_alter_partition_reassignments import (
 from .internal_topics import MIN_INSYNC_REPLICAS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ..metadata.image import MetadataImage, TopicImage
     from ..wire.message import Message
@@ -35,9 +36,18 @@ _SET: Final = 0
 """The operation of IncrementalAlterConfigs."""
 
 
-def growth(image: MetadataImage, wanted: Iterable[WantedReplicas]) -> list[Message]:
-    """Return what the controller is to be asked for; nothing where all is as it shall be, or under way."""
-    topics = [(each, topic) for each in wanted if (topic := image.topics_by_name.get(each.topic)) is not None]
+def growth(
+    image: MetadataImage, wanted: Iterable[WantedReplicas], voted: Collection[str] = frozenset()
+) -> list[Message]:
+    """Return what the controller is to be asked for; nothing where all is as it shall be, or under way.
+
+    Args:
+        image: The newest metadata.
+        wanted: What the topics shall have.
+        voted: The names of elections that are votes among the replicas.
+    """
+    known = ((each, image.topics_by_name.get(each.topic)) for each in wanted)
+    topics = [(each, topic) for each, topic in known if topic is not None and topic.election not in voted]
     grown = [
         ReassignableTopic(name=topic.name, partitions=partitions)
         for each, topic in topics

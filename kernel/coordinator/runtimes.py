@@ -15,6 +15,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ..contracts.election import is_among_replicas
 from ..errors import PluginError
 from ..plugin_system.manager import failed
 from ..plugin_system.offers import check_offer
@@ -26,11 +27,12 @@ from .runtime import Place, Runtime
 from .runtime_metrics import joint_metrics, runtime_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..config.broker import BrokerConfig
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
     from ..contracts.coordinator import Coordinator, MetadataChange
+    from ..contracts.election import ElectionFactory
     from ..contracts.services import Metric
     from ..contracts.transactions import Transactions
     from ..machine.clock import Clock
@@ -60,6 +62,7 @@ class CoordinatorRuntimes:
         long_operations: Goes on with what is long in shards; its `run` is a service.
         by_topic: The runtimes, by the topic that each lives in.
         by_key_type: The same by FindCoordinator's key types.
+        voted: The names of elections that are votes among the replicas.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class CoordinatorRuntimes:
         wheel: TimingWheel,
         config: Callable[[], BrokerConfig],
         topic_partitions: Callable[[str], int | None],
+        elections: Mapping[str, ElectionFactory],
         want_turn: Callable[[], None],
         threads: Threads,
     ) -> None:
@@ -85,6 +89,7 @@ class CoordinatorRuntimes:
             wheel: The broker's, advanced by the monotonic clock.
             config: Returns the newest configuration.
             topic_partitions: Returns how many partitions a topic has, None when it is not there.
+            elections: Those that plugins offer, by name.
             want_turn: Has a turn of the reactor end soon, at which `turn_ended` is called.
             threads: Where logs are read, and what is long is computed.
 
@@ -96,6 +101,7 @@ class CoordinatorRuntimes:
         self.long_operations = LongOperations()
         self.by_topic: dict[str, Runtime] = {}
         self.by_key_type: dict[int, Runtime] = {}
+        self.voted = frozenset(name for name, factory in elections.items() if is_among_replicas(factory))
         self._plugin_of: dict[str, str] = {}
         self._replicas = replicas
         self._config = config
@@ -260,7 +266,8 @@ class CoordinatorRuntimes:
         runtime = self.by_topic.get(name)
         if runtime is None:
             return None
-        return internal_topic(name, runtime.coordinator.topic_settings, self._config(), live_brokers_count)
+        keys = runtime.coordinator.topic_settings
+        return internal_topic(name, keys, self._config(), live_brokers_count, self.voted)
 
     def wanted_replicas(self) -> list[WantedReplicas]:
         """Return how many replicas the topics of coordinators shall have, as soon as there are brokers for them."""

@@ -184,6 +184,9 @@ BAD = {
     "an election among the replicas of a broker alone": Bad(
         ("--set odradek.election", "this broker is alone", "isr"), ("odradek.election=quorum",)
     ),
+    "internal topics whose replicas would vote on a broker that is alone": Bad(
+        ("--set odradek.internal.election", "this broker is alone", "isr"), ("odradek.internal.election=quorum",)
+    ),
     "a metadata election that nobody offers": Bad(
         ("odradek.metadata.election", "isr"), status=1, options=("odradek.metadata.election=lots",)
     ),

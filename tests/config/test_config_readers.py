@@ -220,6 +220,7 @@ ACTS_OF_BROKER = {
     "node.id": ("plugins/storage_segment/log_dirs.py", "context.node_id"),
     "num.partitions": ("kernel/controller/topic_creation.py", 'get_int("num.partitions")'),
     "odradek.cluster.id": ("plugins/storage_segment/log_dirs.py", "context.cluster_id"),
+    "odradek.internal.election": ("kernel/coordinator/internal_topics.py", "config.value(INTERNAL_ELECTION)"),
     "odradek.metadata.election": ("kernel/config/roles.py", "config.get_text(METADATA_ELECTION)"),
     "auto.leader.rebalance.enable": (
         "kernel/controller/serving.py",

@@ -94,6 +94,7 @@ class World:
             wheel=self.wheel,
             config=lambda: self.config,
             topic_partitions=lambda name: len(self.replicas.topics[name].partitions) if self.has(name) else None,
+            elections={},
             want_turn=self._want_turn,
         )
         self.lifecycle.start()

@@ -44,6 +44,28 @@ def test_there_are_never_more_replicas_than_brokers(
     }
 
 
+@pytest.mark.parametrize("live_brokers_count", [1, 2, 5])
+def test_where_replicas_vote_there_are_as_many_as_the_keys_say_or_the_topic_is_not_made(
+    live_brokers_count: int,
+) -> None:
+    broker = config(odradek_internal_election="quorum")
+    topic = internal_topic("__transaction_state", KEYS, broker, live_brokers_count, {"quorum"})
+
+    assert topic.replication_factor == 3
+    assert ("odradek.election", "quorum") in [(each.name, each.value) for each in topic.configs]
+
+
+def test_internal_topics_are_as_topics_that_choose_no_election_unless_they_are_given_one() -> None:
+    voted = internal_topic("__transaction_state", KEYS, config(odradek_election="quorum"), 1, {"quorum"})
+    chosen = config(odradek_election="quorum", odradek_internal_election="isr")
+    in_sync = internal_topic("__transaction_state", KEYS, chosen, 1, {"quorum"})
+
+    assert voted.replication_factor == 3
+    assert "odradek.election" not in [each.name for each in voted.configs]
+    assert in_sync.replication_factor == 1
+    assert ("odradek.election", "isr") in [(each.name, each.value) for each in in_sync.configs]
+
+
 def test_the_brokers_keys_decide() -> None:
     broker = config(transaction_state_log_num_partitions="7", transaction_state_log_segment_bytes="2000000")
     topic = internal_topic("__transaction_state", KEYS, broker, 1)

@@ -84,6 +84,13 @@ def test_a_rack_that_has_no_copy_goes_first() -> None:
     assert grown(found, [WantedReplicas(NAME, 3)]) == {0: [1, 3, 2]}
 
 
+def test_where_replicas_vote_nothing_is_asked_for() -> None:
+    found = image([state(1)], racks={1: None, 2: None, 3: None})
+
+    assert growth(found, WANTED) != []
+    assert growth(found, WANTED, {found.topics_by_name[NAME].election}) == []
+
+
 def test_what_is_being_reassigned_is_left_alone() -> None:
     moving = attrs.evolve(state(1, 2), adding_replicas=(2,), isr=(1,))
 

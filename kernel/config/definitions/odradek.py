@@ -19,6 +19,7 @@ TIERED_OVER: Final = "segment"
 _BROKER_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.storage", STRING, "segment", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
     ("odradek.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
+    ("odradek.internal.election", STRING, None, NotEmpty(), MEDIUM, READ_ONLY, Part.TOPICS),
     ("odradek.metadata.election", STRING, None, NotEmpty(), HIGH, READ_ONLY, Part.METADATA),
     ("odradek.metadata.version.max", INT, 30, Between(7, 30), LOW, READ_ONLY, Part.METADATA),
     ("odradek.placement", STRING, "striped", OneOf(("striped", "simple")), MEDIUM, READ_ONLY, Part.METADATA),
@@ -50,6 +51,11 @@ odradek.storage
 
 odradek.election
     The election plugin of topics that choose none: who leads a partition, and when a record is committed.
+
+odradek.internal.election
+    The election plugin of internal topics, as `__consumer_offsets` and `__transaction_state`, when they are made; not
+    set, that of topics that choose none. Where their replicas vote they are made once there are as many brokers as
+    `offsets.topic.replication.factor` or `transaction.state.log.replication.factor` says.
 
 odradek.metadata.election
     The election plugin of the metadata log. Not set, it is `quorum` where several voters keep it, or the log names its

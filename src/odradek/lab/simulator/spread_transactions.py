@@ -1,9 +1,10 @@
 """Shell: the scenario `spread_transactions`: transactions over three brokers that crash, stand still, lose each other.
 
 Producers, coordinators and the partitions of a transaction lie on different brokers, all with three replicas and
-`min.insync.replicas=2`. Brokers crash, lose their power, alone or as many at once as `promises.py` allows, stand still,
-and are cut off from each other: the next when every replica has caught up. Then nothing aborted may have been read, and
-of each transaction all or nothing, once, in order.
+`min.insync.replicas=2`; with `--set odradek.election=quorum`, or `odradek.internal.election=quorum`, replicas vote.
+Brokers crash, lose their power, alone or as many at once as `promises.py` allows, stand still, and are cut off from
+each other: the next when every replica has caught up. Then nothing aborted may have been read, and of each transaction
+all or nothing, once, in order.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
 from .pace import Pace
 from .promises import losses_of
+from .replication import ELECTION, QUORUM
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between
 from .transactions import TOPIC, Plan, TransactionLoad
@@ -38,6 +40,7 @@ HASTE: Final = 8
 LOOK_S: Final = 0.001
 """So often somebody looks whether a transaction is open: then an accident may come."""
 STATE_TOPIC: Final = "__transaction_state"
+INTERNAL_ELECTION: Final = "odradek.internal.election"
 
 
 class SpreadTransactions:
@@ -104,7 +107,8 @@ class SpreadTransactions:
         self._pace.hurry()
 
     async def _crash_several(self) -> None:
-        losses = losses_of(2, is_flushed=False)
+        chosen = {self._run.settings.get(key) for key in (ELECTION, INTERNAL_ELECTION)}
+        losses = losses_of(2, is_flushed=False, votes=QUORUM in chosen)
         await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
 
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
