@@ -427,6 +427,7 @@ FORGETFUL = (
 LEVELS = (
     "test_what_was_written_outlives_the_engine",
     "test_a_checkpointed_log_start_outlives_the_engine",
+    "test_how_new_the_last_record_was_outlives_the_records_and_the_engine",
     "test_the_engine_finds_its_logs_at_start",
     "test_a_rewritten_log_outlives_the_engine",
     "test_a_checkpointed_clean_end_outlives_the_engine",
