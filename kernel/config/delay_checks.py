@@ -25,6 +25,8 @@ KEYS_TOGETHER: Final = (RETRY_TOPIC, RETRY_GROUP)
 """None of these means anything alone."""
 KEPT_KEYS: Final = (DELAY_ENABLE, RETRY_TOPIC, DEAD_LETTERS_OF)
 """Each has a topic keep a ledger of what waits."""
+_OWNER_KEYS: Final = (RETRY_TOPIC, RETRY_GROUP, DEAD_LETTERS_OF)
+"""Whose what waits is, and where what is dead comes from: with another value all of it would be taken once more."""
 
 
 @frozen
@@ -68,10 +70,7 @@ def check_delay(topic: TopicConfig, registry: Registry, now: Mapping[str, str]) 
     Raises:
         KafkaError: INVALID_CONFIG.
     """
-    for key in KEPT_KEYS:
-        if now.get(key) and not topic.overrides.get(key):
-            hint = "; set it to false to take no more" if key == DELAY_ENABLE else ""
-            raise invalid(f"{key} cannot be taken back, for records may wait{hint}")
+    _check_kept(topic, now)
     _check_retry(topic)
     if topic.delay_settings() is None:
         return
@@ -91,6 +90,22 @@ def check_delay(topic: TopicConfig, registry: Registry, now: Mapping[str, str]) 
             )
 
 
+def _check_kept(topic: TopicConfig, now: Mapping[str, str]) -> None:
+    """Check that what is set on the topic and may not be taken back, or altered, is as it was.
+
+    Raises:
+        KafkaError: INVALID_CONFIG.
+    """
+    for key in KEPT_KEYS:
+        if now.get(key) and not topic.overrides.get(key):
+            hint = "; set it to false to take no more" if key == DELAY_ENABLE else ""
+            raise invalid(f"{key} cannot be taken back, for records may wait{hint}")
+    for key in _OWNER_KEYS:
+        before = now.get(key)
+        if before and topic.overrides.get(key) != before:
+            raise invalid(f"{key} cannot be altered once it is set: it is {before!r}, and what waits or died is that's")
+
+
 def _check_retry(topic: TopicConfig) -> None:
     """Check the keys of failed records together.
 
@@ -101,3 +116,6 @@ def _check_retry(topic: TopicConfig) -> None:
         raise invalid(f"{RETRY_TOPIC} and {RETRY_GROUP} go together: whose failed records come here")
     if topic.odradek_retry_topic and topic.odradek_retry_dead_letters_of:
         raise invalid(f"{RETRY_TOPIC} and {DEAD_LETTERS_OF} are keys of two topics: dead letters are not given back")
+    owner = next((key for key in (RETRY_TOPIC, DEAD_LETTERS_OF) if topic.overrides.get(key)), None)
+    if owner is not None and topic.odradek_delay_enable:
+        raise invalid(f"{DELAY_ENABLE}=true does not go with {owner}: what comes to that topic waits as that says")

@@ -40,7 +40,7 @@ _HELD_SHIFT: Final = 12
 _DELIVERIES_MAX: Final = 1000
 """So many deliveries are told apart that may not be committed yet."""
 _MAGIC: Final = b"odrl"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _HEAD: Final = struct.Struct(">4sbqiiq")
 _HELD: Final = struct.Struct(">qq")
 _OPEN: Final = struct.Struct(">qqqqi16s")
@@ -61,7 +61,8 @@ class DelayLedger:
 
     Attributes:
         queue: In what order.
-        last_delivery: What the last delivery says: its only entry, placed; None before the first.
+        last_delivery: What the last note says, a delivery whose only entry has a digest; None before the first. So
+            says how far a dead-letter partition was taken: what waited here itself and was delivered says nothing.
         last_delivery_offset: Where that stands.
         on_due: Called with the earliest due time of what has begun to wait.
         on_unreadable: Called with the offset of a companion that cannot be read, and why: nothing of it waits.
@@ -162,7 +163,8 @@ class DelayLedger:
         """Take a companion that counts; what belongs to it ends at an offset."""
         if companion.is_delivery:
             (last,) = companion.entries
-            self.last_delivery, self.last_delivery_offset = last, offset
+            if last.id_digest is not None:
+                self.last_delivery, self.last_delivery_offset = last, offset
             self._delivered(last, end)
         elif companion.producer_id == NO_PRODUCER_ID:
             self._admit([OpenEntry(offset, entry) for entry in companion.entries])

@@ -41,10 +41,9 @@ class DelayStage:
 
     def is_brief(self, batch: memoryview) -> bool:
         """Return whether `accept` takes no time to speak of: the batch is small, or nothing in it asks for anything."""
-        header = read_header(batch)
-        if len(batch) <= BRIEF_BYTES_MAX and header.records_count <= BRIEF_RECORDS_MAX:
+        if is_small(batch):
             return True
-        return header.compression_id == CompressionType.NONE and PREFIX not in bytes(batch)
+        return read_header(batch).compression_id == CompressionType.NONE and PREFIX not in bytes(batch)
 
     def accept(self, batch: memoryview) -> memoryview | Diverted:
         """Take out what is to be seen later.
@@ -57,6 +56,11 @@ class DelayStage:
         except CorruptRecordsError as error:
             raise InvalidBatchError(ErrorCode.INVALID_RECORD, str(error)) from error
         return batch if split is None else diverted(split)
+
+
+def is_small(batch: memoryview) -> bool:
+    """Return whether a valid batch may be walked record by record where others wait for that."""
+    return len(batch) <= BRIEF_BYTES_MAX and read_header(batch).records_count <= BRIEF_RECORDS_MAX
 
 
 def diverted(split: Split) -> Diverted:

@@ -9,10 +9,10 @@ last dead letter, and of which topic: a namesake that is made later is read from
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..delay.companion import Companion, WaitingEntry, build_companion
-from ..records.batch import read_header
+from ..records.batch import HEADER_SIZE, read_header
 from ..records.builder import BatchBuilder
 from ..records.compression import CompressionType
 from ..retry.dead_reader import BEGIN, Position
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
     from ..records.record import Record
     from ..retry.dead_reader import DeadGroup
+
+
+LETTERS_MAX: Final = 500
+"""Of one batch: more take long to write."""
+_RECORD_BYTES: Final = 32
+"""At most, of a record without its key, its value and its headers."""
+_HEADER_BYTES: Final = 10
+"""At most, of a header without its name and its value."""
 
 
 class TakenLetters(NamedTuple):
@@ -67,14 +75,14 @@ def batches_of(
         epoch: Of the leader that appends.
         now_ms: The wall clock: a dead letter's timestamp, so that it is kept from its death on.
         compression: The dead-letter topic's codec; None leaves them uncompressed.
-        bytes_max: Of a batch, about.
+        bytes_max: Of a batch, before compression, but for a letter that is larger alone.
     """
     for group in groups:
-        for records, is_last in _parts(group.records, bytes_max):
+        letters = (_letter(record, partition, now_ms) for record in group.records)
+        for records, is_last in _parts(letters, bytes_max):
             builder = BatchBuilder(compression=compression or CompressionType.NONE)
             for record in records:
-                headers = [*record.headers, (DEAD_FROM, b"%d:%d" % (partition, record.offset))]
-                builder.append(record.key, record.value, timestamp=now_ms, headers=headers)
+                builder.append(record.key, record.value, timestamp=record.timestamp, headers=record.headers)
             built = builder.build()
             position = Position(group.next_offset if is_last else group.companion_offset, records[-1].offset)
             crc = read_header(built).crc
@@ -82,15 +90,30 @@ def batches_of(
             yield TakenLetters(note, built, len(records), position)
 
 
-def _parts(records: tuple[Record, ...], bytes_max: int) -> Iterator[tuple[list[Record], bool]]:
-    """Cut records into parts of about so many bytes; tell the last."""
+def _letter(record: Record, partition: int, now_ms: int) -> Record:
+    """Return a dead letter as it is to stand in its topic, still at the offset that it was failed at."""
+    return record._replace(
+        timestamp=now_ms, headers=(*record.headers, (DEAD_FROM, b"%d:%d" % (partition, record.offset)))
+    )
+
+
+def _parts(letters: Iterable[Record], bytes_max: int) -> Iterator[tuple[list[Record], bool]]:
+    """Cut letters into parts that are no more than so many bytes, nor too many; tell the last."""
     part: list[Record] = []
-    part_bytes = 0
-    for record in records:
-        size_bytes = len(record.key or b"") + len(record.value or b"")
-        if part and part_bytes + size_bytes > bytes_max:
+    part_bytes = HEADER_SIZE
+    for letter in letters:
+        size_bytes = _size_bytes(letter)
+        if part and (part_bytes + size_bytes > bytes_max or len(part) == LETTERS_MAX):
             yield part, False
-            part, part_bytes = [], 0
-        part.append(record)
+            part, part_bytes = [], HEADER_SIZE
+        part.append(letter)
         part_bytes += size_bytes
     yield part, True
+
+
+def _size_bytes(letter: Record) -> int:
+    """Return how many bytes a letter takes in a batch, at most."""
+    size_bytes = _RECORD_BYTES + len(letter.key or b"") + len(letter.value or b"")
+    for name, value in letter.headers:
+        size_bytes += _HEADER_BYTES + len(name.encode(errors="surrogateescape")) + len(value or b"")
+    return size_bytes

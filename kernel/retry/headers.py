@@ -5,7 +5,7 @@
 | `odradek.retry.attempt` | how often the record was given back, decimal text | the broker; consumers leave it |
 | `odradek.retry.reason` | why it failed, text | the consumer, as it likes |
 | `odradek.retry.origin` | TOPIC/PARTITION/OFFSET of where it was first read | the consumer, as it likes |
-| `odradek.retry.dead` | `1`: do not give it back | the consumer |
+| `odradek.retry.dead` | `1` or `true`: do not give it back | the consumer |
 | `odradek.dead.timestamp` | when it died, epoch milliseconds | the broker |
 | `odradek.dead.from` | PARTITION:OFFSET of the retry topic that it was failed at last | the broker |
 | `__dlq.errors.*` | where a dead letter came from, how often it was seen, why it failed | the broker (KIP-1191) |
@@ -46,7 +46,7 @@ _DLQ: Final = frozenset({DLQ_TOPIC, DLQ_PARTITION, DLQ_OFFSET, DLQ_GROUP, DLQ_DE
 _OURS: Final = _RETRY | _DLQ | DELAY_HEADERS | {DEAD_TIMESTAMP, DEAD_FROM}
 _NUMBER: Final = re.compile(rb"[0-9]{1,9}")
 _ORIGIN: Final = re.compile(rb"([a-zA-Z0-9._-]{1,249})/([0-9]{1,9})/([0-9]{1,18})")
-_NO: Final = (None, b"", b"0", b"false")
+_YES: Final = (b"1", b"true")
 
 
 class Origin(NamedTuple):
@@ -87,7 +87,7 @@ def read_failure(headers: Headers) -> Failure:
         attempts=int(attempts) if attempts is not None and has_number else 0,
         reason=said.get(REASON),
         origin=parse_origin(said.get(ORIGIN)),
-        is_dead=said.get(DEAD) not in _NO,
+        is_dead=(said.get(DEAD) or b"").lower() in _YES,
     )
 
 

@@ -4,6 +4,10 @@
     companion:  r0' waits, r1' waits, r2' is dead                                a control batch, right before it
     the rest:   |           |                      |                       |     offsets, sequences as they were
 
+What is written anew is larger than what came: by headers, by 20 bytes of an entry each, and by far where it came
+compressed. So a batch of too many records, or that grows too large, is refused, as it is read: whoever reads what was
+taken is never asked for more than it can hold.
+
 So what holds of delayed records holds of failed ones (`kernel/delay`), and the ledger leaves a dead one to who takes it
 to its topic. Every record is written anew, for its headers change.
 
@@ -16,11 +20,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ..classes import frozen
 from ..delay.companion import DEAD_DUE, Companion, WaitingEntry
-from ..delay.splitting import Split
+from ..delay.splitting import WAITING_BYTES_MAX, WAITING_RECORDS_MAX, Split
 from ..errors import ErrorCode
 from ..records.batch import HEADER_SIZE, read_header
 from ..records.builder import BatchBuilder
-from ..records.compression import CompressionType
+from ..records.compression import DECOMPRESSED_BYTES_MAX, CompressionType
 from ..records.produced import InvalidBatchError
 from ..records.run import RecordRun
 from ..records.thinned import emptied
@@ -32,6 +36,10 @@ if TYPE_CHECKING:
     from ..records.record import Record
     from ..types import Buffer
 
+WRITTEN_TIMES_MAX: Final = 4
+"""Above what may wait of any batch, so many times what came may be written: its records are large themselves."""
+WRITTEN_BYTES_MAX: Final = DECOMPRESSED_BYTES_MAX // 2
+"""But never more: a dead letter gets headers once more, and has to be read then."""
 DELAY_MS_MAX: Final = 315_576_000_000
 """Ten years: a policy that wants more has a bug, and must not make times that no clock knows."""
 
@@ -68,10 +76,14 @@ def take_failed(batch: Buffer, header: BatchHeader, owner: Owner, decide: Decisi
         now_ms: The wall clock.
 
     Raises:
-        InvalidBatchError: Its offsets do not rise.
+        InvalidBatchError: Its offsets do not rise, or it is too large.
         CorruptRecordsError: The records cannot be read.
         ValueError: The policy asks for what is no delay.
     """
+    if header.records_count > WAITING_RECORDS_MAX:
+        told = f"{header.records_count} records in one batch: a retry topic takes {WAITING_RECORDS_MAX} at once"
+        raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE, told)
+    bytes_max = min(max(WAITING_BYTES_MAX, WRITTEN_TIMES_MAX * len(batch)), WRITTEN_BYTES_MAX)
     run = RecordRun.of(batch, header)
     builder = BatchBuilder(compression=CompressionType(header.compression_id))
     entries: list[WaitingEntry] = []
@@ -86,6 +98,9 @@ def take_failed(batch: Buffer, header: BatchHeader, owner: Owner, decide: Decisi
         last_delta = delta
         due_ms, headers = _judged(record, owner, decide, now_ms)
         builder.append(record.key, record.value, timestamp=record.timestamp, headers=headers, offset=delta)
+        if builder.size_bytes > bytes_max:
+            told = f"a batch of {len(batch)} bytes has more than {bytes_max} bytes when it is written anew"
+            raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE, told)
         entries.append(WaitingEntry(due_ms, delta, NO_EPOCH))
     written = builder.build()
     rest, rest_header = emptied(header)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ..delay.stage import BRIEF_BYTES_MAX, diverted
+from ..delay.stage import diverted, is_small
 from ..errors import ErrorCode
 from ..records.batch import CorruptRecordsError, read_header
 from ..records.produced import InvalidBatchError
@@ -54,13 +54,13 @@ class RetryStage:
 
     def is_brief(self, batch: memoryview) -> bool:
         """Return whether `accept` takes no time to speak of: every record is written anew."""
-        return len(batch) <= BRIEF_BYTES_MAX
+        return is_small(batch)
 
     def accept(self, batch: memoryview) -> Diverted:
         """Take out all of it.
 
         Raises:
-            InvalidBatchError: It cannot be read.
+            InvalidBatchError: It cannot be read, or is too large.
             Exception: The policy has a bug.
         """
         try:

@@ -21,15 +21,18 @@ ATTEMPTS_KEY: Final = "odradek.retry.attempts"
 ATTEMPTS_MAX: Final = 10_000
 LEVELS: Final = ("5s", "10s", "30s", "1m", "2m", "5m", "10m", "20m", "30m", "45m", "1h", "2h")
 ATTEMPTS: Final = 16
+DURATION_MS_MAX: Final = 315_576_000_000
+"""Ten years: no record may wait longer, so a topic with such a level would take none."""
 
 _DURATION: Final = re.compile(r"(\d{1,12})(ms|s|m|h|d)")
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def duration_ms(text: str) -> int | None:
-    """Return how many milliseconds a duration is, None where it is none."""
+    """Return how many milliseconds a duration is, None where it is none, or above ten years."""
     found = _DURATION.fullmatch(text)
-    return None if found is None else int(found[1]) * _UNIT_MS[found[2]]
+    duration = None if found is None else int(found[1]) * _UNIT_MS[found[2]]
+    return None if duration is None or duration > DURATION_MS_MAX else duration
 
 
 class Durations:
@@ -42,7 +45,8 @@ class Durations:
         for entry in value:
             if duration_ms(str(entry)) is None:
                 raise InvalidValueError(
-                    f"Configuration '{name}': {str(entry)!r} is no duration: a number and ms, s, m, h or d, such as 5s"
+                    f"Configuration '{name}': {str(entry)!r} is no duration up to ten years: "
+                    "a number and ms, s, m, h or d, such as 5s"
                 )
 
     def describe(self) -> str:

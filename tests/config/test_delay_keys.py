@@ -12,11 +12,15 @@ from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.plugins.cleanup import odradek_cleanup_policies
 
 ON = {"odradek.delay.enable": "true"}
+OFF = {"odradek.delay.enable": "false"}
+RETRY = {"odradek.retry.topic": "orders", "odradek.retry.group": "billing"}
+DEAD = {"odradek.retry.dead.letters.of": "orders.billing.retry"}
 
 
 def broker() -> BrokerConfig:
     registry = Registry.of().with_cleanup_policies(odradek_cleanup_policies())
-    return BrokerConfig(registry.with_choices("odradek.delay.queue", ["wheel"]))
+    registry = registry.with_choices("odradek.delay.queue", ["wheel"])
+    return BrokerConfig(registry.with_choices("odradek.retry.policy", ["levels"]))
 
 
 def test_a_topic_has_delays_from_when_the_key_is_first_set() -> None:
@@ -36,6 +40,11 @@ def test_a_topic_has_delays_from_when_the_key_is_first_set() -> None:
         ({"cleanup.policy": "compact", "odradek.delay.enable": "false"}, ON, "cleanup.policy=compact"),
         ({"odradek.delay.queue": "pile", **ON}, {}, "pile"),
         ({}, ON, "cannot be taken back"),
+        ({**RETRY, **ON}, {}, "odradek.delay.enable=true"),
+        ({**DEAD, **ON}, DEAD, "odradek.delay.enable=true"),
+        ({**RETRY, "odradek.retry.topic": "bills"}, RETRY, "odradek.retry.topic cannot be altered"),
+        ({**RETRY, "odradek.retry.group": "shipping"}, RETRY, "odradek.retry.group cannot be altered"),
+        ({"odradek.retry.dead.letters.of": "orders"}, DEAD, "odradek.retry.dead.letters.of cannot be altered"),
     ],
 )
 def test_what_could_lose_a_waiting_record_is_refused(overrides: dict[str, str], now: dict[str, str], told: str) -> None:
@@ -45,6 +54,9 @@ def test_what_could_lose_a_waiting_record_is_refused(overrides: dict[str, str], 
     assert refused.value.code is ErrorCode.INVALID_CONFIG
 
 
-@pytest.mark.parametrize(("overrides", "now"), [(ON, {}), ({"odradek.delay.enable": "false"}, ON), ({}, {})])
+@pytest.mark.parametrize(
+    ("overrides", "now"),
+    [(ON, {}), (OFF, ON), ({}, {}), (RETRY, {}), (RETRY, RETRY), (DEAD, DEAD), ({**RETRY, **OFF}, ON)],
+)
 def test_what_is_safe_is_taken(overrides: dict[str, str], now: dict[str, str]) -> None:
     check_topic(broker(), overrides, now)

@@ -41,9 +41,14 @@ def test_an_origin_that_cannot_be_read_counts_as_none(value: bytes | None) -> No
     assert parse_origin(value) is None
 
 
-@pytest.mark.parametrize("value", [None, b"", b"0", b"false"])
+@pytest.mark.parametrize("value", [None, b"", b"0", b"false", b"False", b"no", b"11", b"true!"])
 def test_dead_is_said_by_a_value(value: bytes | None) -> None:
     assert not read_failure(((DEAD, value),)).is_dead
+
+
+@pytest.mark.parametrize("value", [b"1", b"true", b"True", b"TRUE"])
+def test_dead_is_said_in_capitals_too(value: bytes) -> None:
+    assert read_failure(((DEAD, value),)).is_dead
 
 
 def test_of_a_header_that_is_there_twice_the_last_counts() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from odradek.kernel.api import InvalidValueError, RetryPolicyFactory
+from odradek.kernel.retry.rewriting import DELAY_MS_MAX
 from odradek.plugins.retry.levels import Levels
-from odradek.plugins.retry.settings import ATTEMPTS_KEY, KEYS, LEVELS_KEY, Durations, duration_ms
+from odradek.plugins.retry.settings import ATTEMPTS_KEY, DURATION_MS_MAX, KEYS, LEVELS_KEY, Durations, duration_ms
 from odradek.testing.contracts.retry_policy import RetryPolicyContract
 
 
@@ -37,7 +38,13 @@ def test_durations_are_read_as_people_write_them(text: str, expected_ms: int) ->
     assert duration_ms(text) == expected_ms
 
 
-@pytest.mark.parametrize("value", [(), ("5",), ("5 s",), ("-5s",), ("5s", ""), ("1w",)])
+@pytest.mark.parametrize("value", [(), ("5",), ("5 s",), ("-5s",), ("5s", ""), ("1w",), ("3653d",)])
 def test_what_is_no_list_of_durations_is_refused(value: tuple[str, ...]) -> None:
     with pytest.raises(InvalidValueError):
         Durations().check(LEVELS_KEY, value)
+
+
+def test_the_longest_level_is_what_the_kernel_lets_a_record_wait() -> None:
+    Durations().check(LEVELS_KEY, (f"{DELAY_MS_MAX}ms",))
+
+    assert DURATION_MS_MAX == DELAY_MS_MAX
