@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.delay.companion import DEAD_DUE, read_companion
-from odradek.kernel.delay.splitting import WAITING_BYTES_MAX, WAITING_RECORDS_MAX
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.produced import InvalidBatchError
+from odradek.kernel.retry import rewriting
 from odradek.kernel.retry.headers import ATTEMPT
 from odradek.kernel.retry.rewriting import DELAY_MS_MAX, take_failed
 
@@ -69,20 +69,22 @@ def test_what_is_no_delay_is_the_policys_bug(delay_ms: int) -> None:
         take_failed(batch, read_header(batch), OWNER, lambda attempt, record: delay_ms if attempt else None, NOW_MS)
 
 
-def test_more_records_than_are_written_anew_are_refused() -> None:
-    batch = produced([Failed(b"")] * (WAITING_RECORDS_MAX + 1), codec=CompressionType.GZIP)
+def test_more_records_than_are_written_anew_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewriting, "WAITING_RECORDS_MAX", 10)
+    take_failed(produced([Failed(b"")] * 10), read_header(produced([Failed(b"")] * 10)), OWNER, decide, NOW_MS)
+    batch = produced([Failed(b"")] * 11)
 
-    with pytest.raises(InvalidBatchError, match="16385 records") as refused:
+    with pytest.raises(InvalidBatchError, match="11 records") as refused:
         take_failed(batch, read_header(batch), OWNER, decide, NOW_MS)
 
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_what_is_far_larger_than_it_came_is_refused() -> None:
-    value = bytes(WAITING_BYTES_MAX // 8)
-    batch = produced([Failed(value)] * 7, codec=CompressionType.GZIP)
+def test_what_is_far_larger_than_it_came_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewriting, "WAITING_BYTES_MAX", 8_000)
+    batch = produced([Failed(bytes(1_000))] * 7, codec=CompressionType.GZIP)
     take_failed(batch, read_header(batch), OWNER, decide, NOW_MS)
-    batch = produced([Failed(value)] * 8, codec=CompressionType.GZIP)
+    batch = produced([Failed(bytes(1_000))] * 8, codec=CompressionType.GZIP)
 
     with pytest.raises(InvalidBatchError, match="bytes when it is written anew") as refused:
         take_failed(batch, read_header(batch), OWNER, decide, NOW_MS)
@@ -90,7 +92,8 @@ def test_what_is_far_larger_than_it_came_is_refused() -> None:
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_a_large_record_as_it_came_is_taken() -> None:
-    batch = produced([Failed(bytes(WAITING_BYTES_MAX))])
+def test_large_records_as_they_came_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewriting, "WAITING_BYTES_MAX", 8_000)
+    batch = produced([Failed(bytes(10_000))])
 
     assert take_failed(batch, read_header(batch), OWNER, decide, NOW_MS).companion.entries
