@@ -7,6 +7,7 @@ import trio
 from odradek.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from odradek.kernel.retry.headers import ATTEMPT, DEAD
 from odradek.testing.running_cluster import running_cluster
+from tests.waiting import PATIENCE_S
 
 PARTITIONS = 3
 COUNT = 24
@@ -39,7 +40,7 @@ async def read(bootstrap: str, topic: str, count: int) -> list[bytes | None]:
     found: list[bytes | None] = []
     async with Consumer({"bootstrap.servers": bootstrap, **EARLIEST}) as consumer:
         consumer.assign([TopicPartition(topic, number) for number in range(PARTITIONS)])
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE_S):
             while len(found) < count:
                 found += [record.value for record in await consumer.poll()]
         with trio.move_on_after(0.2):
