@@ -212,12 +212,11 @@ def _has_nothing_new(target: FetchTarget, limits: FetchLimits) -> bool:
     Where it is not sure, the read decides. A follower sees all that is there: only one at the log's end has it all.
     """
     replica = target.replica
-    if replica is None or not replica.is_leader or target.last_fetched_epoch >= 0 or target.max_bytes < 0:
+    if replica is None or not replica.is_leader or target.max_bytes < 0:
         return False
     if limits.is_follower and (limits.is_stale or not replica.is_follower(limits.replica_id)):
         return False
-    high_watermark = replica.high_watermark
-    log = replica.log
+    log, high_watermark = replica.log, replica.high_watermark
     return (
         target.told_high_watermark == high_watermark
         and target.told_log_start_offset == log.log_start_offset
@@ -231,6 +230,7 @@ def _has_nothing_new(target: FetchTarget, limits: FetchLimits) -> bool:
                 <= log.log_end_offset
             )
         )
+        and (target.last_fetched_epoch < 0 or _has_all_below(replica, target))
     )
 
 
