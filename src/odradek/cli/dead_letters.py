@@ -20,6 +20,8 @@ from odradek.kernel.retry.headers import (
     own_headers,
 )
 
+from .record_format import shown_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -79,21 +81,16 @@ class DeadLetter:
             "offset": self._number(DLQ_OFFSET),
             "attempts": self.attempts,
             "reason": self.reason,
-            "key": text_of(self.record.key),
-            "value": text_of(self.record.value),
+            "key": shown_text(self.record.key),
+            "value": shown_text(self.record.value),
         }
 
     def _text(self, name: str) -> str | None:
-        return text_of(dict(self.record.headers).get(name))
+        return shown_text(dict(self.record.headers).get(name))
 
     def _number(self, name: str) -> int | None:
         text = self._text(name)
         return int(text) if text is not None and text.isascii() and text.isdigit() else None
-
-
-def text_of(value: bytes | None) -> str | None:
-    """Return bytes as text, whatever they are."""
-    return None if value is None else bytes(value).decode(errors="backslashreplace")
 
 
 @attrs.frozen
@@ -140,3 +137,25 @@ def read_letters(partition: int, records: Buffer, start_offset: int) -> Iterator
                 if record.offset >= start_offset:
                     yield DeadLetter(partition, record), record.offset + 1
         yield None, header.next_offset
+
+
+class LetterReader:
+    """The dead letters of one partition, as far as its log was read: a `LogReader`.
+
+    Attributes:
+        next_offset: From where on the log is to be fetched.
+        letters: What was found.
+    """
+
+    def __init__(self, partition: int, start_offset: int) -> None:
+        """Begin at an offset."""
+        self._partition = partition
+        self.next_offset = start_offset
+        self.letters: list[DeadLetter] = []
+
+    def read(self, records: Buffer) -> None:
+        """See `LogReader.read`."""
+        for letter, next_offset in read_letters(self._partition, records, self.next_offset):
+            self.next_offset = next_offset
+            if letter is not None:
+                self.letters.append(letter)

@@ -121,20 +121,24 @@ async def _show(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
 
 
 def _print_record(arguments: argparse.Namespace, found: DelayedRecord) -> None:
+    from .record_format import shown_text
+
     record = found.record
-    headers = [(name, _text(value)) for name, value in record.headers]
+    headers = [(name, shown_text(value)) for name, value in record.headers]
     if arguments.json:
         row = {"offset": record.offset, "due_ms": found.due_ms, "timestamp": record.timestamp}
         print_json(
-            {**row, "id": found.name, "key": _text(record.key), "value": _text(record.value), "headers": headers}
+            {
+                **row,
+                "id": found.name,
+                "key": shown_text(record.key),
+                "value": shown_text(record.value),
+                "headers": headers,
+            }
         )
         return
     print(f"due {moment_text(found.due_ms)}, produced {moment_text(record.timestamp)} at offset {record.offset}")
-    print_table(("", ""), [("key", _text(record.key) or ""), ("value", _text(record.value) or ""), *headers])
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else bytes(value).decode(errors="backslashreplace")
+    print_table(("", ""), [("key", shown_text(record.key) or ""), ("value", shown_text(record.value) or ""), *headers])
 
 
 # ------------------------------------------------------------------------------ describe

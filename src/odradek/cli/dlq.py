@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.types import IsolationLevel
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
+from .log_reads import fetch_log, read_log
 from .options import client_settings, document, natural, positive
 from .output import moment_text, plural, print_json, print_table
 
@@ -17,10 +20,6 @@ if TYPE_CHECKING:
 
     from .cluster_calls import ClusterCalls
     from .dead_letters import Chosen, DeadLetter
-
-FETCH_BYTES: Final = 1 << 20
-LAST_VERSION_WITH_NAMES: Final = 12
-READ_COMMITTED: Final = 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -76,42 +75,14 @@ def _partitions(arguments: argparse.Namespace, calls: ClusterCalls) -> list[Topi
     return calls.partitions(name)
 
 
-async def _fetch(calls: ClusterCalls, partition: TopicPartition, offset: int) -> memoryview:
-    """Return batches of a partition from an offset on; empty where there are none."""
-    from odradek.client.admin_calls import check_item
-    from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
-
-    def check(answer: Any) -> None:
-        check_item(answer.responses[0].partitions[0].error_code, str(partition))
-
-    wanted = FetchPartition(partition=partition.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
-    request = FetchRequest(
-        max_wait_ms=500,
-        min_bytes=1,
-        max_bytes=FETCH_BYTES,
-        isolation_level=READ_COMMITTED,
-        topics=[FetchTopic(topic=partition.topic, partitions=[wanted])],
-    )
-    admin = calls.admin
-    answer = await admin.call(request, check, node_of=admin.leader(partition), version_max=LAST_VERSION_WITH_NAMES)
-    return memoryview(answer.responses[0].partitions[0].records or b"")
-
-
 async def _read_all(calls: ClusterCalls, partitions: Iterable[TopicPartition]) -> list[DeadLetter]:
-    from .dead_letters import read_letters
+    from .dead_letters import LetterReader
 
     found: list[DeadLetter] = []
     for partition, offsets in (await calls.offsets(partitions)).items():
-        await calls.admin.know((partition,))
-        offset = offsets.start
-        while offset < offsets.end:
-            records = await _fetch(calls, partition, offset)
-            if not records:
-                break
-            for letter, next_offset in read_letters(partition.partition, records, offset):
-                offset = next_offset
-                if letter is not None:
-                    found.append(letter)
+        reader = LetterReader(partition.partition, offsets.start)
+        await read_log(calls, partition, reader, offsets.end, isolation=IsolationLevel.READ_COMMITTED)
+        found += reader.letters
     return found
 
 
@@ -164,20 +135,20 @@ async def _show(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     from odradek.client import BrokerError
     from odradek.kernel.errors import ErrorCode
 
-    from .dead_letters import read_letters, text_of
+    from .dead_letters import read_letters
+    from .record_format import shown_text
 
     known = {partition.partition: partition for partition in _partitions(arguments, calls)}
     partition = known.get(arguments.partition)
     found: DeadLetter | None = None
     if partition is not None:
-        await calls.admin.know((partition,))
-        records = await _fetch(calls, partition, arguments.offset)
+        records = await fetch_log(calls, partition, arguments.offset, IsolationLevel.READ_COMMITTED)
         letters = [letter for letter, _ in read_letters(arguments.partition, records, arguments.offset)]
         found = next((each for each in letters if each is not None and each.record.offset == arguments.offset), None)
     if found is None:
         what = f"there is no dead letter at offset {arguments.offset} of partition {arguments.partition}"
         raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, what)
-    headers = [(name, text_of(value)) for name, value in found.record.headers]
+    headers = [(name, shown_text(value)) for name, value in found.record.headers]
     if arguments.json:
         print_json({**found.row(), "died_ms": found.died_ms, "headers": headers})
         return
@@ -252,10 +223,9 @@ class _Replay:
     ) -> None:
         """Replay what there is; only count it without a producer. Cancelled: the open transaction is aborted."""
         for partition, offsets in (await self._calls.offsets(partitions)).items():
-            await self._calls.admin.know((partition,))
             offset = max(starts.get(partition, 0), offsets.start)
             while offset < offsets.end and not self._is_full:
-                records = await _fetch(self._calls, partition, offset)
+                records = await fetch_log(self._calls, partition, offset, IsolationLevel.READ_COMMITTED)
                 if not records:
                     break
                 letters, offset = self._next(partition, records, offset)

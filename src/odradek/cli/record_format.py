@@ -143,6 +143,11 @@ def json_line(record: ShownRecord) -> bytes:
     return json.dumps(shown, ensure_ascii=False).encode(errors="surrogateescape") + b"\n"
 
 
+def shown_text(data: bytes | None) -> str | None:
+    """Return bytes as text for people, whatever they are: what is no UTF-8 escaped."""
+    return None if data is None else bytes(data).decode(errors="backslashreplace")
+
+
 def json_bytes(data: bytes | None) -> JsonBytes:
     """Return bytes as text where they are UTF-8, else as `{"base64": ...}`."""
     if data is None:

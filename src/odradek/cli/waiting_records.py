@@ -15,6 +15,8 @@ from odradek.kernel.delay.headers import DELAY_ID
 from odradek.kernel.delay.ledger import DelayLedger
 from odradek.kernel.records.batch import CorruptRecordsError, iterate_batches
 
+from .record_format import shown_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -40,8 +42,7 @@ class DelayedRecord:
     @property
     def name(self) -> str | None:
         """By which it can be withdrawn."""
-        value = dict(self.record.headers).get(DELAY_ID)
-        return None if value is None else value.decode(errors="backslashreplace")
+        return shown_text(dict(self.record.headers).get(DELAY_ID))
 
 
 class _PlainQueue:
