@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from odradek.kernel.config.delay_checks import DEAD_LETTERS_OF, RETRY_GROUP, RETRY_POLICY, RETRY_TOPIC
+
 from .actions import add_actions, add_common_options, cluster_action, run_action
 from .options import document, natural
 from .output import print_json, print_table
@@ -14,12 +16,8 @@ if TYPE_CHECKING:
 
     from .cluster_calls import ClusterCalls
 
-TOPIC_KEY: Final = "odradek.retry.topic"
-GROUP_KEY: Final = "odradek.retry.group"
-POLICY_KEY: Final = "odradek.retry.policy"
 LEVELS_KEY: Final = "odradek.retry.levels"
 ATTEMPTS_KEY: Final = "odradek.retry.attempts"
-DEAD_KEY: Final = "odradek.retry.dead.letters.of"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +54,7 @@ def _configure_enable(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group", required=True, metavar="GROUP", help="the consumer group")
     parser.add_argument("--levels", metavar="5s,1m,...", help=f"how long each attempt waits ({LEVELS_KEY})")
     parser.add_argument("--attempts", type=natural, metavar="N", help=f"how many there are ({ATTEMPTS_KEY})")
-    parser.add_argument("--policy", metavar="NAME", help=f"another plugin's policy ({POLICY_KEY})")
+    parser.add_argument("--policy", metavar="NAME", help=f"another plugin's policy ({RETRY_POLICY})")
     add_common_options(parser)
 
 
@@ -66,12 +64,12 @@ async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     topic = calls.topic(arguments.topic)
     replicas = max((len(partition.replicas) for partition in topic.partitions.values()), default=1)
     names = retry_topics(topic.name, arguments.group)
-    asked = {LEVELS_KEY: arguments.levels, ATTEMPTS_KEY: arguments.attempts, POLICY_KEY: arguments.policy}
+    asked = {LEVELS_KEY: arguments.levels, ATTEMPTS_KEY: arguments.attempts, RETRY_POLICY: arguments.policy}
     changes = {key: str(value) for key, value in asked.items() if value is not None}
-    owner = {TOPIC_KEY: topic.name, GROUP_KEY: arguments.group}
+    owner = {RETRY_TOPIC: topic.name, RETRY_GROUP: arguments.group}
     is_new = names.retry not in calls.topics
     await _have(
-        calls, names.dead, {DEAD_KEY: names.retry}, {}, partitions_count=len(topic.partitions), replicas=replicas
+        calls, names.dead, {DEAD_LETTERS_OF: names.retry}, {}, partitions_count=len(topic.partitions), replicas=replicas
     )
     await _have(calls, names.retry, owner, changes, partitions_count=len(topic.partitions), replicas=replicas)
     if arguments.json:
@@ -127,7 +125,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
 async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     from odradek.client.admin_values import ResourceType
 
-    keys = (TOPIC_KEY, GROUP_KEY, POLICY_KEY, LEVELS_KEY, ATTEMPTS_KEY, DEAD_KEY)
+    keys = (RETRY_TOPIC, RETRY_GROUP, RETRY_POLICY, LEVELS_KEY, ATTEMPTS_KEY, DEAD_LETTERS_OF)
     dead: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
     for name, topic in sorted(calls.topics.items()):
@@ -135,15 +133,15 @@ async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
             continue
         found = await calls.admin.describe_configs(ResourceType.TOPIC, name, keys=keys)
         config = {key: entry.value or "" for key, entry in found.items()}
-        if config.get(DEAD_KEY):
-            dead[config[DEAD_KEY]] = name
-        if config.get(TOPIC_KEY):
+        if config.get(DEAD_LETTERS_OF):
+            dead[config[DEAD_LETTERS_OF]] = name
+        if config.get(RETRY_TOPIC):
             rows.append(
                 {
-                    "topic": config[TOPIC_KEY],
-                    "group": config[GROUP_KEY],
+                    "topic": config[RETRY_TOPIC],
+                    "group": config[RETRY_GROUP],
                     "retry": name,
-                    "policy": config[POLICY_KEY],
+                    "policy": config[RETRY_POLICY],
                     "levels": config.get(LEVELS_KEY, ""),
                     "attempts": int(config[ATTEMPTS_KEY]) if ATTEMPTS_KEY in config else None,
                 }

@@ -11,6 +11,7 @@ import attrs
 
 from odradek.client.admin_values import ConfigSource, ResourceType
 from odradek.client.errors import BrokerError
+from odradek.kernel.config.delay_checks import DELAY_ENABLE
 
 from .log_reads import read_log
 from .visible_records import VisibleRecords
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from .cluster_calls import ClusterCalls
     from .group_offsets import PartitionProgress
 
-DELAY_KEY: Final = "odradek.delay.enable"
 VISIBLE_BYTES_MAX: Final = 64 << 20
 """So much of a partition is read; of a group that is further behind only the lag is told."""
 
@@ -35,10 +35,10 @@ async def with_visible_lag(calls: ClusterCalls, rows: Sequence[PartitionProgress
 async def _delays(calls: ClusterCalls, topic: str) -> bool:
     """Return whether records of a topic may wait; not where the user may not ask."""
     try:
-        configs = await calls.admin.describe_configs(ResourceType.TOPIC, topic, keys=[DELAY_KEY])
+        configs = await calls.admin.describe_configs(ResourceType.TOPIC, topic, keys=[DELAY_ENABLE])
     except BrokerError:
         return False
-    found = configs.get(DELAY_KEY)  # Kafka knows no such key
+    found = configs.get(DELAY_ENABLE)  # Kafka knows no such key
     # A topic for which it was set has hidden offsets, also where it is false by now.
     return found is not None and (found.value == "true" or found.source is ConfigSource.TOPIC)
 
