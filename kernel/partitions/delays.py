@@ -13,9 +13,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..classes import define
+from ..config.delay_checks import DELAY_QUEUE, RETRY_POLICY
 from ..contracts.retry_policy import RetryPolicy
 from ..plugin_system.manager import choose_offer, failed
 from ..plugin_system.offers import check_made, plugin_of_object
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from ..retry.stage import RetryStage
     from ..types import TopicIdPartition
     from .replica import Replica
-
-QUEUE_KEY: Final = "odradek.delay.queue"
-POLICY_KEY: Final = "odradek.retry.policy"
 
 
 def _nothing(*_told: object) -> None:
@@ -71,7 +69,7 @@ class Retries:
         from ..retry.rewriting import Owner  # a broker without retry topics does not pay for it
         from ..retry.stage import RetryStage
 
-        factory = choose_offer(self.policies, settings.policy, "retry policy", POLICY_KEY)
+        factory = choose_offer(self.policies, settings.policy, "retry policy", RETRY_POLICY)
         try:
             policy = factory(values)
         except Exception as error:
@@ -136,7 +134,7 @@ class Delays:
     def _new(self, partition: TopicIdPartition, settings: DelaySettings) -> DelayLedger:
         from ..delay.ledger import DelayLedger  # as above
 
-        factory = choose_offer(self.queues, settings.queue, "delay queue", QUEUE_KEY)
+        factory = choose_offer(self.queues, settings.queue, "delay queue", DELAY_QUEUE)
         ledger = DelayLedger(factory, on_due=_nothing, on_unreadable=partial(self.on_unreadable, partition))
         ledger.on_due = partial(self.on_due, ledger)
         return ledger
