@@ -230,8 +230,8 @@ def test_where_replicas_vote_offsets_may_be_left_out() -> None:
 def test_what_may_be_lost_of_three_is_looked_up_by_min_isr_and_flushing(
     min_isr: int, while_two_are_away_max: int
 ) -> None:
-    assert losses_of(min_isr, is_flushed=False).while_two_are_away_max == while_two_are_away_max
-    assert losses_of(min_isr, is_flushed=True).power_losses_max == 3
+    assert losses_of(min_isr, is_flushed=False, votes=False).while_two_are_away_max == while_two_are_away_max
+    assert losses_of(min_isr, is_flushed=True, votes=False).power_losses_max == 3
 
 
 def test_behind_a_batch_that_rotted_nothing_is_promised_and_before_it_everything() -> None:

@@ -147,15 +147,15 @@ class ClusterAccidents:
         """Crash brokers at once, the controller's perhaps among them, and start each anew; return when all serve.
 
         Args:
-            deaths_max: How many may die, >= 2.
-            power_losses_max: How many may lose their power, >= 2.
+            deaths_max: How many may die, >= 1.
+            power_losses_max: How many may lose their power, >= 1.
         """
         source = self._random
         crash = self._draw_crash()
         victims = [*self._cluster.brokers.values()]
         source.shuffle(victims)
         count_max = deaths_max if crash.style is None else power_losses_max
-        del victims[count_max if is_chosen(source, 0.7) else 2 :]
+        del victims[count_max if is_chosen(source, 0.7) else min(2, count_max) :]
 
         def crashed(style: PowerLoss | None) -> None:
             self._run.count("crashes")

@@ -25,7 +25,7 @@ from .committing import commit
 from .delay_oracle import DelayOracle, Later, Seen
 from .oracle import PromiseBrokenError
 from .pace import Pace
-from .promises import losses_of
+from .promises import losses_of, votes_in
 from .reading import read_on, read_records, text_of
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
@@ -133,7 +133,7 @@ class Delays:
         self._are_accidents_over = True
 
     async def _crash_several(self) -> None:
-        losses = losses_of(2, is_flushed=self._plan.is_flushed)
+        losses = losses_of(2, is_flushed=self._plan.is_flushed, votes=votes_in(self._run.settings))
         await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
 
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:

@@ -6,7 +6,14 @@ The oracles ask it, and a test compares it with the page.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ELECTION: Final = "odradek.election"
+INTERNAL_ELECTION: Final = "odradek.internal.election"
+QUORUM: Final = "quorum"
 
 
 class Promise(Enum):
@@ -108,7 +115,12 @@ DISK_TABLE: Final = {
 and what is not kept is found broken and never read as something else."""
 
 
-def losses_of(min_isr: int, *, is_flushed: bool, votes: bool = False) -> Replicated:
+def votes_in(settings: Mapping[str, str]) -> bool:
+    """Return whether replicas of any topic vote, by what brokers are set to."""
+    return QUORUM in {settings.get(key) for key in (ELECTION, INTERNAL_ELECTION)}
+
+
+def losses_of(min_isr: int, *, is_flushed: bool, votes: bool) -> Replicated:
     """Return how many of three brokers may be lost at once with `acks=all`.
 
     Args:

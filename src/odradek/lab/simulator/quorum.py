@@ -21,7 +21,7 @@ from .cluster_accidents import SETTINGS, ClusterAccidents
 from .disk import DiskFaults
 from .metadata_oracle import MetadataOracle, check_same
 from .oracle import Oracle
-from .promises import IN_SYNC, losses_of
+from .promises import IN_SYNC, losses_of, votes_in
 from .quorum_admins import QuorumAdmins, topics_of
 from .quorum_oracle import QuorumOracle
 from .quorum_watch import QuorumWatch
@@ -181,7 +181,7 @@ class Quorum:
                 leader = self._watch.leader() or self._faults.choice(nodes)
                 await self._accidents.crash_in_election(leader, self._faults.choice(nodes))
             case Accident.SEVERAL:
-                losses = losses_of(2, is_flushed=False)
+                losses = losses_of(2, is_flushed=False, votes=votes_in(self._run.settings))
                 await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
             case Accident.CUT:
                 await self._accidents.cut()

@@ -23,7 +23,7 @@ from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
 from .oracle import Oracle, PromiseBrokenError, Sent
 from .pace import Pace
-from .promises import IN_SYNC, Replicated, losses_of
+from .promises import ELECTION, IN_SYNC, QUORUM, Replicated, losses_of
 from .record_load import TOPIC, Load, RecordLoad
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
@@ -44,8 +44,6 @@ HASTE: Final = 100
 LOOK_S: Final = 0.001
 """So often somebody looks whether records are on their way: then an accident may come."""
 QUIET_S: Final = 30
-ELECTION: Final = "odradek.election"
-QUORUM: Final = "quorum"
 
 
 class Accident(Enum):

@@ -19,8 +19,7 @@ from odradek.client import NewTopic
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
 from .pace import Pace
-from .promises import losses_of
-from .replication import ELECTION, QUORUM
+from .promises import losses_of, votes_in
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between
 from .transactions import TOPIC, Plan, TransactionLoad
@@ -40,7 +39,6 @@ HASTE: Final = 8
 LOOK_S: Final = 0.001
 """So often somebody looks whether a transaction is open: then an accident may come."""
 STATE_TOPIC: Final = "__transaction_state"
-INTERNAL_ELECTION: Final = "odradek.internal.election"
 
 
 class SpreadTransactions:
@@ -107,8 +105,7 @@ class SpreadTransactions:
         self._pace.hurry()
 
     async def _crash_several(self) -> None:
-        chosen = {self._run.settings.get(key) for key in (ELECTION, INTERNAL_ELECTION)}
-        losses = losses_of(2, is_flushed=False, votes=QUORUM in chosen)
+        losses = losses_of(2, is_flushed=False, votes=votes_in(self._run.settings))
         await self._accidents.crash_several(losses.deaths_max, losses.power_losses_max)
 
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
