@@ -151,6 +151,7 @@ def test_a_topic_whose_cleanup_removes_records_is_not_compared_under_faults() ->
         (Workload("some", transaction_records=5), "neither transactions nor tombstones"),
         (Workload("some", keys=5, tombstones=0.5), "neither transactions nor tombstones"),
         (Workload("some", paced_records=0), "set `paced_records`"),
+        (Workload("some", producer={"acks": "0"}), "nobody knows what was taken"),
     ],
 )
 def test_a_workload_that_says_nothing_under_faults_is_refused(workload: Workload, told: str) -> None:

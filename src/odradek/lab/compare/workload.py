@@ -152,6 +152,8 @@ def check_for_cluster(workload: Workload, where: str) -> None:
     """
     if workload.transaction_records or workload.tombstones:
         raise ConfigError("under faults there are neither transactions nor tombstones", where=where)
+    if workload.producer.get("acks") == "0":
+        raise ConfigError("with acks=0 nobody knows what was taken: nothing can be said of what was lost", where=where)
     if not workload.paced_records:
         raise ConfigError("faults come while paced records are due", where=where, hint="set `paced_records`")
 
