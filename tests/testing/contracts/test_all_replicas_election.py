@@ -48,7 +48,7 @@ class TestAllReplicasTogether(EnsembleContract):
         return AllReplicasFactory()
 
 
-def test_a_broker_commits_by_it(tmp_path: Path) -> None:
+def test_a_broker_alone_takes_it_and_commits(tmp_path: Path) -> None:
     config = tmp_path / "odradek.toml"
     config.write_text(CONFIG)
     with running_broker(config=config) as broker:
