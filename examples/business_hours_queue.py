@@ -57,6 +57,7 @@ class BusinessHoursQueue:
         self._hours = hours
         self._waiting = sorted(waiting)
         self._cancels = dict(cancels or {})
+        self._looked_ms = 0
 
     @property
     def waiting_count(self) -> int:
@@ -96,6 +97,7 @@ class BusinessHoursQueue:
 
     def due(self, now_ms: int, count_max: int) -> Sequence[WaitingRecord]:
         """Return the first records that are due, if it is the time to deliver them."""
+        self._looked_ms = now_ms
         if self._hours.opens_at(now_ms) != now_ms:
             return []
         first = self._waiting[:count_max]
@@ -106,8 +108,8 @@ class BusinessHoursQueue:
         return id_digest is not None and origin < self._cancels.get(id_digest, -1)
 
     def next_due_ms(self) -> int | None:
-        """Return when to look again: what is due at night is so in the morning."""
-        return self._hours.opens_at(self._waiting[0].due_ms) if self._waiting else None
+        """Return when to look again: in the morning for what is due at night, or was not delivered by then."""
+        return self._hours.opens_at(max(self._waiting[0].due_ms, self._looked_ms)) if self._waiting else None
 
     def encode(self) -> Iterator[bytes]:
         """Return all of it, to be kept beside the log."""
@@ -129,7 +131,7 @@ class BusinessHoursFactory:
 
     def restore(self, data: bytes) -> BusinessHoursQueue:
         """Return the queue that was encoded; a `ValueError` has the broker read the log instead."""
-        if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4] or not data:
+        if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
             raise ValueError("what was kept of the queue is damaged")
         kept = json.loads(data[4:])
         waiting = [WaitingRecord(*each) for each in kept["waiting"]]

@@ -59,6 +59,14 @@ def test_what_is_due_outside_of_business_hours_waits_for_the_next(
     assert queue.due(ms(*opens), 10) == [waiting]
 
 
+def test_what_was_not_delivered_by_the_evening_is_not_looked_for_all_night() -> None:
+    queue = BusinessHoursFactory(BERLIN).new()
+    queue.waits(WaitingRecord(ms(2026, 11, 27, 15, 59), 1, 0))  # one minute before five, on a Friday
+
+    assert queue.due(ms(2026, 11, 28, 5), 10) == []
+    assert queue.next_due_ms() == ms(2026, 11, 30, 8)
+
+
 def test_a_time_without_a_day_is_its_own() -> None:
     assert BERLIN.opens_at(2**62) == 2**62
 
@@ -71,5 +79,8 @@ def test_a_topic_that_names_it_has_records_wait_in_it(tmp_path: Path, capsys: py
             producer.send("reminders", b"call", headers=[("odradek.deliver.after", b"86400000")])
         main(["delay", "describe", "reminders", "--json", "--bootstrap", broker.bootstrap])
         (described,) = json.loads(capsys.readouterr().out)
+        main(["configs", "describe", "topic", "reminders", "--bootstrap", broker.bootstrap])
+        told = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
 
     assert described["waiting"] == 1
+    assert ["odradek.delay.queue", "business_hours"] in told

@@ -97,6 +97,13 @@ class Silent(Plain):
         return None
 
 
+class Restless(Plain):
+    """Gives nothing out in every other hour, and wants to be asked all the same."""
+
+    def due(self, now_ms: int, count_max: int) -> Sequence[WaitingRecord]:
+        return super().due(now_ms, count_max) if now_ms // 3_600_000 % 2 == 0 else []
+
+
 class OneByOne(Plain):
     def delivered(self, due_ms: int, origin: int) -> None:
         self.waiting = [each for each in self.waiting if each[:2] != (due_ms, origin)]
@@ -157,6 +164,7 @@ BROKEN: dict[str, Factory] = {
     "test_nothing_is_due_early": Factory(Early),
     "test_what_is_due_waits_until_it_was_delivered": Factory(Hasty),
     "test_it_says_when_to_look_again_and_never_too_late": Factory(Silent),
+    "test_where_nothing_is_given_out_the_next_look_is_later": Factory(Restless),
     "test_a_delivery_ends_the_wait_of_all_that_was_in_the_order_before": Factory(OneByOne),
     "test_what_comes_late_is_due_at_once": Factory(NeverBack),
     "test_a_name_withdraws_what_was_produced_before": Factory(WithdrawsAll),

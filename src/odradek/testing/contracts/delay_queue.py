@@ -9,7 +9,7 @@ Needs pytest. Each test's name is the promise it checks.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -18,7 +18,8 @@ from odradek.kernel.api import WaitingRecord
 if TYPE_CHECKING:
     from odradek.kernel.contracts.delay_queue import DelayQueue, DelayQueueFactory
 
-_YEAR_MS = 366 * 86_400_000
+_HOUR_MS = 3_600_000
+_YEAR_MS = 366 * 24 * _HOUR_MS
 _NAME, _OTHER_NAME = b"n" * 16, b"o" * 16
 _STEPS_MAX = 100_000
 
@@ -64,7 +65,7 @@ class DelayQueueContract:
             of the same weekday in 301 leap years. A Tuesday, ten o'clock in Greenwich, if nothing else is said.
     """
 
-    now_ms = 1_699_956_000_000
+    now_ms: ClassVar[int] = 1_699_956_000_000
 
     def make_factory(self) -> DelayQueueFactory:
         """Return the factory that the plugin offers."""
@@ -105,6 +106,15 @@ class DelayQueueContract:
 
         assert told is not None
         assert told <= self.now_ms + 5
+
+    def test_where_nothing_is_given_out_the_next_look_is_later(self) -> None:
+        queue = _filled(self._new(), [WaitingRecord(self.now_ms, 1, 0)])
+        for hours in range(7 * 24):
+            now_ms = self.now_ms + hours * _HOUR_MS
+            if not _due(queue, now_ms):
+                told = queue.next_due_ms()
+
+                assert told is None or told > now_ms, "the broker would look again and again"
 
     def test_a_delivery_ends_the_wait_of_all_that_was_in_the_order_before(self) -> None:
         waiting = sorted(_sample(self.now_ms))

@@ -45,7 +45,7 @@ class Crash(Enum):
 
 
 class Promise(Enum):
-    """What an ensemble promises; see the table above."""
+    """What an ensemble promises; see the table of `election_ensemble`."""
 
     ONE_LEADER = "one leader"
     PREFIX = "prefix"
