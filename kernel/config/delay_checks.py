@@ -21,8 +21,6 @@ RETRY_TOPIC: Final = "odradek.retry.topic"
 RETRY_GROUP: Final = "odradek.retry.group"
 RETRY_POLICY: Final = "odradek.retry.policy"
 DEAD_LETTERS_OF: Final = "odradek.retry.dead.letters.of"
-KEYS_TOGETHER: Final = (RETRY_TOPIC, RETRY_GROUP)
-"""None of these means anything alone."""
 KEPT_KEYS: Final = (DELAY_ENABLE, RETRY_TOPIC, DEAD_LETTERS_OF)
 """Each has a topic keep a ledger of what waits."""
 _OWNER_KEYS: Final = (RETRY_TOPIC, RETRY_GROUP, DEAD_LETTERS_OF)

@@ -21,16 +21,16 @@ from .broker import BrokerConfig, Setting
 from .checks import check_together
 from .cordons import check_cordons
 from .definitions.synonyms import SAME_MEANING
-from .delay_checks import KEYS_TOGETHER
 from .keys import Scope, without_repetition
 from .listeners import MAX_PORT, META_ADDRESSES
 from .registry import Registry
-from .sections import FileSections
+from .sections import FileSections, StartTopic
 from .topic import check_topic
 
 _PREFIX: Final = "ODRADEK_"
 _NOT_SETTINGS: Final = re.compile(r"ODRADEK_(PEERS(_CACHE)?|SERVICE_.*|PORT|PORT_.*)")
 """Variables that are no settings: of the test tools, and those that Kubernetes sets for a service named odradek."""
+_WORDS: Final = re.compile(r"[\w.-]+")
 
 PROTOCOLS: Final = "listener.security.protocol.map"
 JOINED_BY: Final = "CONTROLLER"
@@ -72,13 +72,14 @@ class Settings:
         check_together(config)
         check_cordons(config)
         for topic in self.file.topics:
-            together = {name: topic.configs[name].text for name in KEYS_TOGETHER if name in topic.configs}
-            for name, setting in topic.configs.items():
-                try:
-                    key = registry.find(Scope.TOPIC, name)
-                    check_topic(config, {**together, name: without_repetition(key, setting.text)})
-                except KafkaError as error:
-                    raise ConfigError(error.detail, where=setting.where) from error
+            texts = {
+                name: without_repetition(registry.find(Scope.TOPIC, name), setting.text)
+                for name, setting in topic.configs.items()
+            }
+            try:
+                check_topic(config, texts)
+            except KafkaError as error:
+                raise ConfigError(error.detail, where=_place_of(error.detail, topic)) from error
         return config
 
     def _named_environment(self, registry: Registry) -> dict[str, Setting]:
@@ -102,6 +103,12 @@ class Settings:
             where=f"environment variable {variable}",
             hint=registry.hint(Scope.BROKER, name) or "unset it",
         )
+
+
+def _place_of(problem: str, topic: StartTopic) -> str:
+    """Return where the first key of a topic that a text names is set; where the topic begins if it names none."""
+    words = (word.strip(".") for word in _WORDS.findall(problem))
+    return next((topic.configs[word].where for word in words if word in topic.configs), topic.where)
 
 
 def _variable(name: str) -> str:

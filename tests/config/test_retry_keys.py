@@ -61,9 +61,34 @@ def test_a_file_may_have_both_of_those_that_go_together(tmp_path: Path) -> None:
     read_settings(config=file, environment={}, options=()).resolve(Registry.of(), data_dir=tmp_path)
 
 
-def test_a_file_that_has_one_of_them_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lines", "told", "place"),
+    [
+        (('"odradek.retry.topic" = "t"',), "go together", "line 2"),
+        (('"retention.ms" = 1', '"odradek.retry.group" = "g"'), "go together", "line 3"),
+        (
+            ('"cleanup.policy" = "compact"', '"odradek.delay.enable" = true'),
+            "odradek.delay.enable does not go with cleanup.policy=compact",
+            "line 3",
+        ),
+        (('"retention.ms" = 1', '"local.retention.ms" = -3'), "configuration local.retention.ms", "line 3"),
+        (('"retention.ms" = 1', '"remote.storage.enable" = true'), "disabled in the broker", "line 1"),
+    ],
+)
+def test_what_does_not_go_together_in_a_file_is_refused_where_it_stands(
+    lines: tuple[str, ...], told: str, place: str, tmp_path: Path
+) -> None:
     file = tmp_path / "odradek.toml"
-    file.write_text('[topics."t.g.retry"]\n"odradek.retry.topic" = "t"\n')
+    file.write_text("\n".join(('[topics."t.g.retry"]', *lines, "")))
 
-    with pytest.raises(ConfigError, match="go together"):
+    with pytest.raises(ConfigError, match=told) as refused:
         read_settings(config=file, environment={}, options=()).resolve(Registry.of(), data_dir=tmp_path)
+    assert refused.value.where == f"{file}, {place}"
+
+
+def test_a_file_may_have_what_only_its_broker_would_refuse_alone(tmp_path: Path) -> None:
+    file = tmp_path / "odradek.toml"
+    broker = '[broker]\n"log.cleaner.max.compaction.lag.ms" = 50\n'
+    file.write_text(broker + '[topics.t]\n"min.compaction.lag.ms" = 100\n"max.compaction.lag.ms" = 200\n')
+
+    read_settings(config=file, environment={}, options=()).resolve(Registry.of(), data_dir=tmp_path)
