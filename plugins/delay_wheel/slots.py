@@ -202,8 +202,8 @@ class Slots:
         del self._first[-count:]
         self._count -= count
 
-    def pop_through(self, due_ms: int, origin: int, entries_max: int) -> tuple[list[WaitingRecord], int, bool]:
-        """Take out the entries up to and with a due time and an origin, in order; prepare what that needs.
+    def drop_through(self, due_ms: int, origin: int, entries_max: int) -> tuple[int, bool]:
+        """Take out the entries up to and with a due time and an origin; prepare what that needs.
 
         Args:
             due_ms: The last one's due time.
@@ -211,23 +211,22 @@ class Slots:
             entries_max: About how many entries may be moved or taken out.
 
         Returns:
-            The entries, how many were moved or taken out, and whether those were all.
+            How many were moved or taken out, and whether those were all.
         """
         bound = key_of(due_ms, origin)
-        found: list[WaitingRecord] = []
         moved_count = 0
         while True:
             while self._first and key_of(*self._first[-1][:2]) <= bound:
                 if moved_count >= entries_max:
-                    return found, moved_count, False
+                    return moved_count, False
                 moved_count += 1
                 self._count -= 1
-                found.append(self._first.pop())
+                self._first.pop()
             slot = None if self._first else self._first_slot()
             if slot is None or slot.begin > bound:
-                return found, moved_count, True
+                return moved_count, True
             if moved_count >= entries_max:
-                return found, moved_count, False
+                return moved_count, False
             moved_count += self._advance(slot)
 
     def next_due_ms(self) -> int | None:

@@ -4,7 +4,6 @@ Whoever reads the log tells the index what it says, batch by batch. So each repl
 goes on with its own:
 
     a record waits                     `waits`
-    it waits further on in the log     `carried`: what held it is about to go
     a name is withdrawn                `cancelled`
     a record was delivered             `delivered`: nothing that was due before it waits any more
     the log starts later               `start_advanced`: what is held by companions below it is withdrawn
@@ -23,7 +22,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from .slots import CHUNK_ENTRIES, FIRST_CHUNK, Slots
@@ -39,9 +37,8 @@ CHUNKS_AT_ONCE: Final = 4
 PREPARED_AT_ONCE: Final = CHUNKS_AT_ONCE * CHUNK_ENTRIES
 BEFORE_ALL_MS: Final = -1
 _MAGIC: Final = b"odrw"
-_VERSION: Final = 0
-_HEAD: Final = struct.Struct(">4sbqqii")
-_STALE: Final = struct.Struct(">qq")
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct(">4sbqqi")
 _CANCEL: Final = struct.Struct(">16sqq")
 _SLOT: Final = struct.Struct(">b16s16s16si")
 _NO_SLOT: Final = -1
@@ -64,11 +61,9 @@ class WaitingIndex:
         self._slots = Slots(chunk_entries)
         self._start_offset = 0
         self._latest_due_ms = -1
-        self._stale: dict[int, int] = {}  # below which offset the older companions of what was carried lie: how many
         self._cancels: dict[bytes, tuple[int, int]] = {}  # name: origin, latest due time before it; by the latter
         self._sweep: Cursor | None = None
         self._through: tuple[int, int] | None = None  # what is still to be taken out lies up to here
-        self._last_out: tuple[int, int] | None = None
         self._late: list[WaitingRecord] = []  # came after that delivery, and is in the order before it
 
     def __repr__(self) -> str:
@@ -78,18 +73,15 @@ class WaitingIndex:
     def waiting_count(self) -> int:
         """How many records wait, withdrawn ones that are not due yet included.
 
-        Exact when `prepare` returned True, and the log does not start amidst what was carried: then it is too small.
+        Exact when `prepare` returned True.
         """
-        return len(self._slots) + len(self._late) - sum(self._stale.values())
+        return len(self._slots) + len(self._late)
 
     # ----------------------------------------------------------------------------------------------- what the log says
 
     def waits(self, waiting: WaitingRecord) -> None:
         """Take note of a record that waits."""
         self.note_due(waiting.due_ms)
-        self._add(waiting)
-
-    def _add(self, waiting: WaitingRecord) -> None:
         if self._through is not None and waiting[:2] <= self._through:
             self._late.append(waiting)
         else:
@@ -99,17 +91,6 @@ class WaitingIndex:
         """Take note of a record that may wait later, when its transaction is committed."""
         if due_ms > self._latest_due_ms:
             self._latest_due_ms = due_ms
-
-    def carried(self, waiting: WaitingRecord, below: int) -> None:
-        """Take note of a record that waits already, and is now held by another companion.
-
-        Args:
-            waiting: It, with the new companion.
-            below: The older one lies below this offset.
-        """
-        self._add(waiting)
-        if below > self._start_offset:
-            self._stale[below] = self._stale.get(below, 0) + 1
 
     def cancelled(self, id_digest: bytes, origin: int) -> None:
         """Take note that the records of a name that were produced before an offset are withdrawn."""
@@ -122,13 +103,7 @@ class WaitingIndex:
     def delivered(self, due_ms: int, origin: int) -> None:
         """Take note that a record was delivered: whatever is in the order before it does not wait any more."""
         through = due_ms, origin
-        late, self._late = self._late, []
-        for waiting in sorted(late):
-            if waiting[:2] <= through:
-                self._note_out(waiting)
-            else:
-                self._late.append(waiting)
-        self._last_out = None
+        self._late = [waiting for waiting in self._late if waiting[:2] > through]
         self._through = through if self._through is None else max(self._through, through)
         if self._sweep is None:  # which would not look at what was sorted meanwhile
             self._take_out(self._at_once)
@@ -137,20 +112,13 @@ class WaitingIndex:
         """Take out what was delivered, as far as that takes no longer; return how many entries were looked at."""
         if self._through is None:
             return 0
-        found, looked_count, is_all = self._slots.pop_through(*self._through, entries_max)
-        for waiting in found:
-            self._note_out(waiting)
+        looked_count, is_all = self._slots.drop_through(*self._through, entries_max)
         if is_all:
-            self._through = self._last_out = None
+            self._through = None
             late, self._late = self._late, []
             for waiting in late:
                 self._slots.add(waiting)
         return looked_count
-
-    def _note_out(self, waiting: WaitingRecord) -> None:
-        if waiting[:2] == self._last_out:
-            self._note_dropped()
-        self._last_out = waiting[:2]
 
     def start_advanced(self, offset: int) -> None:
         """Take note that the log starts at an offset: what is held by companions below it does not wait any more."""
@@ -188,8 +156,6 @@ class WaitingIndex:
                 return False
             self._sweep = self._slots.filter_chunk(self._sweep, self._start_offset)
             looked_count += self._chunk_entries
-            if self._sweep is None:
-                self._stale = {below: count for below, count in self._stale.items() if below > self._start_offset}
         looked_count += self._take_out(max(entries_max - looked_count, 1))
         return self._through is None and self._slots.prepare(now_ms, max(entries_max - looked_count, 1))
 
@@ -198,19 +164,11 @@ class WaitingIndex:
         if self._through is not None:
             return []
         while True:
-            peeked = self._slots.peek(now_ms, count_max + 1)
-            looked = list(zip_longest(peeked, peeked[1:]))[:count_max]  # of one more nobody knows what follows
-            found = [
-                waiting
-                for waiting, after in looked
-                if waiting.companion >= self._start_offset and not _is_older(waiting, after)
-            ]
-            if found or not looked:
+            peeked = self._slots.peek(now_ms, count_max)
+            found = [waiting for waiting in peeked if waiting.companion >= self._start_offset]
+            if found or not peeked:
                 return found
-            for waiting, after in looked:
-                if _is_older(waiting, after):
-                    self._note_dropped()
-            self._slots.drop(len(looked))
+            self._slots.drop(len(peeked))
 
     def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
         """Return whether the record of a name, produced at an offset, was withdrawn."""
@@ -235,11 +193,7 @@ class WaitingIndex:
         yield _CRC.pack(crc)
 
     def _pieces(self) -> Iterator[bytes]:
-        yield _HEAD.pack(
-            _MAGIC, _VERSION, self._start_offset, self._latest_due_ms, len(self._stale), len(self._cancels)
-        )
-        for below, count in self._stale.items():
-            yield _STALE.pack(below, count)
+        yield _HEAD.pack(_MAGIC, _VERSION, self._start_offset, self._latest_due_ms, len(self._cancels))
         for id_digest, (origin, latest_due_ms) in self._cancels.items():
             yield _CANCEL.pack(id_digest, origin, latest_due_ms)
         for slot in self._slots.all_slots():
@@ -261,16 +215,12 @@ class WaitingIndex:
         """
         if len(data) < _CRC.size or zlib.crc32(data[: -_CRC.size]) != _CRC.unpack_from(data, len(data) - _CRC.size)[0]:
             raise ValueError("the checkpoint of a waiting index does not carry its own CRC")
-        magic, version, start_offset, latest_due_ms, stale_count, cancels_count = _HEAD.unpack_from(data)
+        magic, version, start_offset, latest_due_ms, cancels_count = _HEAD.unpack_from(data)
         if (magic, version) != (_MAGIC, _VERSION):
             raise ValueError(f"a checkpoint of a waiting index has version {version}, {_VERSION} is known")
         index = cls(chunk_entries)
         index._start_offset, index._latest_due_ms = start_offset, latest_due_ms
         position = _HEAD.size
-        for _ in range(stale_count):
-            below, count = _STALE.unpack_from(data, position)
-            index._stale[below] = count
-            position += _STALE.size
         for _ in range(cancels_count):
             id_digest, origin, latest = _CANCEL.unpack_from(data, position)
             index._cancels[id_digest] = (origin, latest)
@@ -293,17 +243,3 @@ class WaitingIndex:
                 position += length
             begin, low, high = (int.from_bytes(key, "big") for key in keys)
             self._slots.restore_slot(shift, begin >> shift, (low, high), chunks)
-
-    def _note_dropped(self) -> None:
-        """Take note that one of the older companions of what was carried is forgotten."""
-        if not self._stale:
-            return  # this replica began behind it
-        below = min(self._stale)
-        self._stale[below] -= 1
-        if not self._stale[below]:
-            del self._stale[below]
-
-
-def _is_older(waiting: WaitingRecord, after: WaitingRecord | None) -> bool:
-    """Return whether what comes after is the same record, held by a newer companion."""
-    return after is not None and waiting[:2] == after[:2]

@@ -1,8 +1,9 @@
-"""The waiting index against a model that keeps a dictionary: order, time, withdrawals, carrying, checkpoints."""
+"""The waiting index against a model that keeps a dictionary: order, time, withdrawals, checkpoints."""
 
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Iterable
 
 import pytest
@@ -55,7 +56,6 @@ class AgainstAModel(RuleBasedStateMachine):
         self.withdrawn: set[int] = set()
         self.end_offset = 0
         self.start_offset = 0
-        self.carried_below = 0
         self.now_ms = 1_000_000
 
     @rule(
@@ -113,21 +113,6 @@ class AgainstAModel(RuleBasedStateMachine):
         self.index.cancelled(name, self.end_offset)
         self.withdrawn |= {origin for origin, named in self.names.items() if named == name}
 
-    @precondition(lambda self: self.model)
-    @rule(share=st.floats(0, 1), goes=st.booleans())
-    def what_the_oldest_companions_hold_is_carried(self, share: float, goes: bool) -> None:
-        below = int(self.start_offset + (self.end_offset - self.start_offset) * share)
-        companion = self.end_offset
-        self.end_offset += 1
-        self.carried_below = max(self.carried_below, below)
-        for (due_ms, origin), held_by in self.model.items():
-            if held_by < below:
-                self.index.carried(Waiting(due_ms, origin, companion), below)
-                self.model[due_ms, origin] = companion
-        if goes:
-            self.start_offset = max(self.start_offset, below)
-            self.index.start_advanced(self.start_offset)
-
     @rule(share=st.floats(0, 1))
     def records_are_deleted(self, share: float) -> None:
         self.delete_below(int(self.start_offset + (self.end_offset - self.start_offset) * share))
@@ -151,7 +136,7 @@ class AgainstAModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "index"):
             return
-        self.delete_below(max(self.start_offset, self.carried_below))
+        self.delete_below(self.start_offset)
         while not self.index.prepare(0, 1_000):
             pass
         assert self.index.waiting_count == len(self.model)
@@ -311,52 +296,31 @@ def test_what_may_wait_later_keeps_a_withdrawal_too() -> None:
     assert index.is_withdrawn(NAMES[0], 1)
 
 
-def test_what_is_carried_waits_once_and_is_held_by_the_newer_companion() -> None:
-    index = index_of([Waiting(10, 1, 0), Waiting(20, 2, 0)])
-    index.carried(Waiting(10, 1, 50), 40)
-
-    assert index.waiting_count == 2
-    assert take_all(index) == [Waiting(10, 1, 50), Waiting(20, 2, 0)]
-    assert index.waiting_count == 0
-
-
-def test_what_was_carried_is_not_lost_with_its_older_companion() -> None:
-    index = index_of([Waiting(10, 1, 0), Waiting(10, 2, 0)])
-    index.carried(Waiting(10, 2, 50), 40)
-    index.prepare(10)
-    index.start_advanced(40)
-    index.waits(Waiting(9, 60, 3))  # a companion that is gone
-    index.waits(Waiting(10, 2, 7))  # and another one
-
-    assert index.due(10, 1) == [Waiting(10, 2, 50)]
-    assert take_all(index, at_once=1) == [Waiting(10, 2, 50)]
-
-
-def test_deleting_records_withdraws_what_was_not_carried() -> None:
+def test_deleting_records_withdraws_what_they_held() -> None:
     index = index_of([Waiting(10, 1, 0), Waiting(20, 2, 0), Waiting(30, 60, 59)])
-    index.carried(Waiting(10, 1, 50), 40)
     index.start_advanced(40)
     while not index.prepare(0, 1):
         pass
 
-    assert index.waiting_count == 2
-    assert take_all(index) == [Waiting(10, 1, 50), Waiting(30, 60, 59)]
-
-
-def test_a_replica_that_begins_behind_what_was_carried_counts_it_once() -> None:
-    index = WaitingIndex()
-    index.start_advanced(40)
-    index.carried(Waiting(10, 1, 50), 40)
-
     assert index.waiting_count == 1
-    assert take_all(index) == [Waiting(10, 1, 50)]
+    assert take_all(index) == [Waiting(30, 60, 59)]
+
+
+def test_what_is_sorted_and_told_of_a_companion_that_is_gone_is_not_due() -> None:
+    index = index_of([Waiting(10, 1, 0), Waiting(10, 2, 50)])
+    index.prepare(10)
+    index.start_advanced(40)
+    index.waits(Waiting(9, 60, 3))
+    index.waits(Waiting(10, 1, 7))
+
+    assert index.due(10, 1) == [Waiting(10, 2, 50)]
+    assert take_all(index, at_once=1) == [Waiting(10, 2, 50)]
 
 
 def test_a_checkpoint_is_the_index() -> None:
     drawn = random.Random(1)
     index = index_of(Waiting(drawn.randrange(10**9), number, number) for number in range(500))
     index.cancelled(NAMES[0], 501)
-    index.carried(Waiting(5, 3, 900), 600)
     index.prepare(10**8, 100)
 
     again = copy_of(index)
@@ -372,6 +336,16 @@ def test_a_damaged_checkpoint_is_refused(position: int) -> None:
     data[position] ^= 1
 
     with pytest.raises(ValueError, match="does not carry its own CRC"):
+        WaitingIndex.decode(bytes(data))
+
+
+def test_a_checkpoint_of_another_version_is_refused() -> None:
+    """One of version 0 counted what a later companion holds as well."""
+    data = bytearray(b"".join(index_of([Waiting(10, 1, 0)]).encode()))
+    data[4] = 0
+    data[-4:] = zlib.crc32(data[:-4]).to_bytes(4, "big")
+
+    with pytest.raises(ValueError, match="has version 0, 1 is known"):
         WaitingIndex.decode(bytes(data))
 
 
