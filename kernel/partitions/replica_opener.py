@@ -263,31 +263,31 @@ class ReplicaOpener:
         try:
             return (self.retries.stage(plan.retry, plan.values),)
         except PluginError as error:
-            return (self._refusing("retry", partition, error),)
+            return (self._refusing(f"retry policy {plan.retry.policy!r}", partition, error),)
 
     def _make_stage(self, name: str, partition: TopicIdPartition, plan: TopicPlan) -> AppendStage | None:
         """Make a stage; where its plugin fails, one that refuses: what is there can be read, and producers are told."""
-        factory = self.stages[name]
+        factory, what = self.stages[name], f"append stage {name!r}"
         try:
             stage = factory(partition, plan.values)
             if stage is not None:
-                check_made(stage, AppendStage, f"what append stage {name!r} makes", factory)
+                check_made(stage, AppendStage, f"what {what} makes", factory)
         except PluginError as error:
-            return self._refusing(name, partition, error)
+            return self._refusing(what, partition, error)
         except Exception as error:
-            told = failed(plugin_of_object(factory), f"append stage {name!r} cannot be made", error)
+            told = failed(plugin_of_object(factory), f"{what} cannot be made", error)
             told.__cause__ = error
-            return self._refusing(name, partition, told)
+            return self._refusing(what, partition, told)
         return stage
 
-    def _refusing(self, name: str, partition: TopicIdPartition, error: PluginError) -> RefusingStage:
+    def _refusing(self, what: str, partition: TopicIdPartition, error: PluginError) -> RefusingStage:
         """Return what stands in for a stage that is not to be had; each reason is told for its first partition."""
         reason = re.sub(r" at 0x\w+", "", str(error))  # the address of an object is no other reason
         if reason not in self._told_stages:
             self._told_stages.add(reason)
             told = "%s; producers to %s, and wherever else it is so, are refused"
             _logger.error(told, reason, partition, exc_info=error.__cause__)
-        return RefusingStage(f"the append stage {name!r} cannot be made; the broker's log says why")
+        return RefusingStage(f"the {what} cannot be made; the broker's log says why")
 
     def _replica_over(
         self, opened: PartitionLog, tiered_log: TieredLog | None, factory: ElectionFactory, plan: TopicPlan

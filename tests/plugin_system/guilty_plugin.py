@@ -17,6 +17,8 @@ from odradek.kernel.api import (
     LogConfig,
     LogState,
     Metric,
+    RetryPolicy,
+    RetryPolicyFactory,
     SegmentRewrite,
     Service,
     StorageContext,
@@ -150,6 +152,25 @@ def make_stage(partition: TopicIdPartition, settings: Mapping[str, object]) -> A
             return None
 
 
+class GuiltyRetryPolicy:
+    """A retry policy with a bug."""
+
+    def delay_ms(self, attempt: int, drawn: float) -> int | None:
+        raise RuntimeError("the stranger's bug in delay_ms")
+
+
+def make_retry_policy(settings: Mapping[str, object]) -> RetryPolicy:
+    return GuiltyRetryPolicy()
+
+
+def make_no_retry_policy(settings: Mapping[str, object]) -> RetryPolicy:
+    raise RuntimeError("the stranger's bug in a factory")
+
+
+def make_half_a_retry_policy(settings: Mapping[str, object]) -> RetryPolicy:
+    return cast("RetryPolicy", object())
+
+
 async def crash_once(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     global crashes
     task_status.started()
@@ -179,6 +200,11 @@ def odradek_cleanup_policies() -> Mapping[str, CleanupPolicy]:
 @hookimpl
 def odradek_append_stages() -> Mapping[str, AppendStageFactory]:
     return {"guilty": make_stage}
+
+
+@hookimpl
+def odradek_retry_policies() -> Mapping[str, RetryPolicyFactory]:
+    return {"guilty": make_retry_policy, "none": make_no_retry_policy, "half": make_half_a_retry_policy}
 
 
 @hookimpl

@@ -24,9 +24,16 @@ from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from odradek.kernel.wire.messages.api_44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 from ..broker.broker_process import Client, batch_of
 from ..broker.test_contained_failures import create_topic
+from ..broker.test_live_config import TOPIC
 from ..broker.test_process import fetch, produce
 
 CONFIG = """
@@ -109,6 +116,15 @@ def time_of(client: Client, *topics: str) -> dict[str, int]:
     response = client.ask(ListOffsetsRequest(topics=wanted), 7)
     assert isinstance(response, ListOffsetsResponse)
     return {topic.name: topic.partitions[0].error_code for topic in response.topics}
+
+
+def set_keys(client: Client, topic: str, **configs: str) -> None:
+    """Set keys of a topic that exists, all at once."""
+    keys = [AlterableConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()]
+    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=keys)
+    response = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    assert response.responses[0].error_code == ErrorCode.NONE
 
 
 def refusal(client: Client, topic: str) -> str | None:
@@ -224,6 +240,39 @@ def test_a_stage_that_cannot_be_made_refuses_at_once_and_leaves_what_is_there_to
     assert told_to_producer == "the append stage 'guilty' cannot be made; the broker's log says why"
     assert len(lines) == 1, "told once"
     assert re.search(rf"plugin 'guilty_plugin': {told}", lines[0])
+
+
+@pytest.mark.parametrize(
+    ("policy", "told", "told_to_producer"),
+    [
+        (
+            "none",
+            r"plugin 'guilty_plugin': retry policy 'none' cannot be made at .*guilty_plugin\.py:\d+: RuntimeError\(",
+            "the retry policy 'none' cannot be made; the broker's log says why",
+        ),
+        (
+            "half",
+            r"plugin 'guilty_plugin': what retry policy 'half' makes cannot be used: <object .* has no `delay_ms`",
+            "the retry policy 'half' cannot be made; the broker's log says why",
+        ),
+        ("guilty", r"append to policies\.guilty-0 failed.*bug in delay_ms.*plugin=guilty_plugin", None),
+    ],
+)
+def test_a_retry_policy_that_fails_refuses_failed_records_until_it_is_corrected(
+    broker: Broker, client: Client, policy: str, told: str, told_to_producer: str | None
+) -> None:
+    topic = f"policies.{policy}"
+    innocent(client, topic)
+    set_keys(client, topic, odradek_retry_topic="t", odradek_retry_group="g", odradek_retry_policy=policy)
+
+    assert produce(client, topic, batch_of(b"refused"))[0] == BROKEN
+    assert refusal(client, topic) == told_to_producer
+    assert fetch(client, topic) == ([b"fine"], 1)
+    broker.line_with(told)
+    innocent(client, f"beside.the.policy.{policy}")
+
+    set_keys(client, topic, odradek_retry_policy="levels")
+    assert produce(client, topic, batch_of(b"waits"))[0] == ErrorCode.NONE
 
 
 def test_a_stage_that_gives_what_is_no_batch_is_named(broker: Broker, client: Client) -> None:
