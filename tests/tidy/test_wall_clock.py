@@ -54,6 +54,7 @@ READERS = {
     "src/odradek/cli/demo/__init__.py": TELLS,
     "src/odradek/cli/demo/delay_chapters.py": STAMPS,
     "src/odradek/cli/demo/delay_work.py": COMPARES,
+    "src/odradek/cli/demo/retry_work.py": COMPARES,
     "src/odradek/cli/groups_reset.py": COMPARES,
     "src/odradek/cli/perf.py": COMPARES,
     "src/odradek/cli/transactions.py": COMPARES,

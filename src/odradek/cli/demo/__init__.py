@@ -30,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("demo --tiered --store s3://bucket/prefix", "a real one; AWS_ACCESS_KEY_ID, AWS_ENDPOINT, ... say how"),
             ("demo --spark", "a fourth: PySpark streams from topic to topic, is killed, and goes on"),
             ("demo --delay", "a fifth: records that are seen when they are due, and not before"),
+            ("demo --retry", "a sixth: what fails comes back later, and ends as a dead letter"),
         ],
         exit_status="0 every check holds, 1 one does not, 130 interrupted",
     )
@@ -39,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     other.add_argument("--tiered", action="store_true", help="show tiered storage instead")
     other.add_argument("--spark", action="store_true", help="show Spark instead; needs pyspark, pyarrow and Java")
     other.add_argument("--delay", action="store_true", help="show delayed records instead")
+    other.add_argument("--retry", action="store_true", help="show failed records and dead letters instead")
     parser.add_argument("--store", metavar="URL", default="", help="with --tiered: where, such as s3://bucket/prefix")
 
 
@@ -48,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from .cluster_story import run_cluster_story
     from .delay_story import run_delay_story
+    from .retry_story import run_retry_story
     from .spark_story import run_spark_story
     from .stage import Stage
     from .story import run_story
@@ -67,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         run_spark_story(stage, keeps_files=arguments.keep, now_s=now_s)
     elif arguments.delay:
         run_delay_story(stage, keeps_files=arguments.keep, now_s=now_s)
+    elif arguments.retry:
+        run_retry_story(stage, keeps_files=arguments.keep, now_s=now_s)
     else:
         run_story(stage, keeps_files=arguments.keep, now_s=now_s)
     for failed in stage.failed_checks:

@@ -48,6 +48,7 @@ WHAT_NOW: Final = (
     "  odradek demo --tiered     old segments in an object store\n"
     "  odradek demo --spark      streams of PySpark, exactly once\n"
     "  odradek demo --delay      records that are seen when they are due\n"
+    "  odradek demo --retry      failed records that come back, and dead letters\n"
     "  odradek assign simulate   who of a group would read what\n"
     "  odradek config describe   every setting, explained"
 )
