@@ -33,6 +33,7 @@ OUTSIDE: Final = "starts brokers, and measures them from outside"
 OWN_RUN: Final = "has trio run on a thread beside the program's own"
 OF_TESTS: Final = "of tests, beside a real broker"
 NUMBERS: Final = "names of options and errors, no sockets"
+OF_SEEDS: Final = "starts processes that run seeds of the simulator"
 OF_STORES: Final = "of the commands that look through a store"
 
 EXCEPTIONS: Final[Mapping[str, str]] = {
@@ -64,6 +65,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "src/odradek/lab/compare/fault_run.py": OUTSIDE,
     "src/odradek/lab/compare/load.py": OUTSIDE,
     "src/odradek/lab/compare/one_run.py": OUTSIDE,
+    "src/odradek/lab/simulator/campaign_workers.py": OF_SEEDS,
     "src/odradek/lab/simulator/sockets.py": NUMBERS,
     "src/odradek/lab/simulator/stream.py": NUMBERS,
     "src/odradek/testing/broker_helpers.py": OF_TESTS,

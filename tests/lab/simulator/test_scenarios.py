@@ -23,7 +23,12 @@ GATE_SEEDS = {
 }
 """How many each test of a scenario runs; tests run beside each other. Two hundred in all, at least."""
 VOTED = {"odradek.election": "quorum", "odradek.internal.election": "quorum"}
-VOTED_SEEDS = {"replication": range(5, 9), "spread_transactions": range(2, 4), "delays": range(9, 11)}
+VOTED_SEEDS = {
+    "replication": range(5, 9),
+    "spread_transactions": range(2, 4),
+    "delays": range(9, 11),
+    "quorum": range(2, 3),
+}
 """Where replicas vote. In some of these as many brokers lose their power at once as may."""
 SWEEP_SEEDS = int(os.environ.get("ODRADEK_SWEEP_SEEDS", "200"))
 """Of each scenario."""

@@ -42,5 +42,8 @@
 | `compaction` | the scenario of that name |
 | `compaction_oracle` | what must be true of a compacted topic |
 | `disks`, `disk_accidents` | the scenario of that name |
-| `campaign` | many seeds, and all scenarios by name |
+| `campaign` | many seeds of one scenario, and all scenarios by name |
+| `variations` | what a long campaign runs |
+| `campaign_results` | what came of a long campaign's seeds, in a file, and what is next |
+| `campaign_workers` | processes that run its seeds |
 """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from .append import APPEND
+from .campaign_results import SEEDS_FOR_COVERAGE
 from .compaction import COMPACTION
 from .delays import DELAYS
 from .disks import DISKS
@@ -28,9 +29,6 @@ SCENARIOS: dict[str, Scenario] = {
     for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS, REPLICATION, SPREAD_TRANSACTIONS, DELAYS, QUORUM)
 }
 """All scenarios, by name."""
-
-SEEDS_FOR_COVERAGE = 20
-"""With so many seeds everything that a scenario is for must have come about."""
 
 
 @attrs.define

@@ -21,7 +21,8 @@ from .cluster_accidents import SETTINGS, ClusterAccidents
 from .disk import DiskFaults
 from .metadata_oracle import MetadataOracle, check_same
 from .oracle import Oracle
-from .promises import IN_SYNC, losses_of, votes_in
+from .promises import ELECTION, IN_SYNC, losses_of, votes_in
+from .promises import QUORUM as VOTE
 from .quorum_admins import QuorumAdmins, topics_of
 from .quorum_oracle import QuorumOracle
 from .quorum_watch import QuorumWatch
@@ -105,7 +106,7 @@ class Quorum:
         self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
         run.world.note("plan", *attrs.astuple(plan))
         self._metadata, self._votes = MetadataOracle(), QuorumOracle()
-        self._records = Oracle(IN_SYNC, is_idempotent=True)
+        self._records = Oracle(IN_SYNC, is_idempotent=True, is_dense=run.settings.get(ELECTION) != VOTE)
         self._cluster = Cluster(run.world, nursery)
         own = {
             "controller.quorum.auto.join.enable": str(plan.joins).lower(),
