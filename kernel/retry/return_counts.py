@@ -8,7 +8,9 @@ so many are kept as fit a bound, those that came first are forgotten first.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -19,19 +21,23 @@ _DIGEST_BYTES: Final = 16
 
 
 class ReturnCounts:
-    """Counts; owned by a stage. It may be asked by any thread: at worst one is counted too little."""
+    """Counts; owned by a stage. It may be asked by any thread: at worst one is counted too little.
+
+    So nothing iterates over what is kept, which another thread may alter meanwhile.
+    """
 
     def __init__(self, known_max: int = KNOWN_MAX) -> None:
         """Begin with none; keep `known_max` at most."""
         self._known_max = known_max
-        self._counts: dict[bytes, int] = {}
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
 
     def note(self, record: Record) -> int:
         """Count a record that says it never failed before; return how often it said so."""
         digest = hashlib.blake2b(record.value or b"", digest_size=_DIGEST_BYTES, key=_short(record.key)).digest()
         count = self._counts.pop(digest, 0) + 1
         if len(self._counts) >= self._known_max:
-            self._counts.pop(next(iter(self._counts)), None)
+            with contextlib.suppress(KeyError):  # others took the last ones
+                self._counts.popitem(last=False)
         self._counts[digest] = count
         return count
 

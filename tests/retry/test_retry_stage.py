@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import random
+import sys
+import threading
 
 import pytest
 
@@ -71,3 +73,30 @@ def test_what_came_first_is_forgotten_first() -> None:
     counts = ReturnCounts(known_max=2)
 
     assert [counts.note(record(value)) for value in (b"a", b"b", b"a", b"c", b"a", b"b")] == [1, 1, 2, 1, 3, 1]
+
+
+def test_any_thread_may_count() -> None:
+    """One that looks for what came first, while others forget it, must not stumble."""
+    counts = ReturnCounts(known_max=2)
+    records = [record(b"%d" % number) for number in range(50)]
+    failures: list[Exception] = []
+
+    def count() -> None:
+        try:
+            for number in range(10_000):
+                counts.note(records[number % len(records)])
+        except Exception as error:
+            failures.append(error)
+
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=count) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval_s)
+
+    assert failures == []
