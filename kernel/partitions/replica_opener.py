@@ -6,7 +6,6 @@ Nothing is kept of what was opened; who asks decides what becomes of a replica, 
 from __future__ import annotations
 
 import logging
-import random
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ from .replica import Replica
 from .voting import Votes
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
     from uuid import UUID
 
@@ -96,13 +96,13 @@ class ReplicaOpener:
         config: Returns the broker's configuration as it is now, for elections.
         stages: Append stage factories by name.
         tiers: Wraps the logs of topics that want it.
-        delays: Makes what topics with delayed records have.
-        retries: Makes what topics with failed records have.
         clock: Both clocks.
         random: For elections.
         producer_id_expiration_ms: `producer.id.expiration.ms`, of replicas opened from now on.
         broker: Returns a broker as the metadata knows it now, for elections.
         workers: The threads that recover logs while others are served.
+        delays: Makes what topics with delayed records have.
+        retries: Makes what topics with failed records have.
         ask_isr: Brings a replica's change of its in-sync set before the controller.
         voting: Carries out what elections decide that vote; None where nobody does.
         known_directory: Returns the log directory that the metadata has for this broker's replica of (topic id, index).
@@ -123,10 +123,10 @@ class ReplicaOpener:
     known_directory: Callable[[UUID, int], UUID]
     broker: Callable[[int], KnownBroker | None]
     workers: Workers
+    delays: Delays
+    retries: Retries
     ask_isr: Callable[[Replica, IsrChange], None] | None = None
     voting: Voting | None = None
-    delays: Delays = attrs.field(factory=lambda: Delays({}, lambda: 0))
-    retries: Retries = attrs.field(factory=lambda: Retries({}, lambda: 0, random.Random(0)))
     is_starting: bool = attrs.field(default=True, init=False)
     started: dict[str, StartedStorage] = attrs.field(factory=dict, init=False)
     kept_high_watermarks: dict[TopicIdPartition, int] = attrs.field(factory=dict, init=False)

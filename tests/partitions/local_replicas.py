@@ -15,7 +15,7 @@ from odradek.kernel.contracts.tiering import Tier
 from odradek.kernel.machine.clock import Clock
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.threads import Workers
-from odradek.kernel.partitions.delays import Delays
+from odradek.kernel.partitions.delays import Delays, Retries
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
 from odradek.kernel.partitions.replica_opener import ReplicaOpener
@@ -85,6 +85,7 @@ def make_replicas(
         workers=Workers(SystemThreads(), 1),
         ask_isr=ask_isr,
         delays=delays or Delays({}, clock.now_ms),
+        retries=Retries({}, clock.now_ms, random.Random(broker_id)),
     )
     return LocalReplicas(
         replicas,
