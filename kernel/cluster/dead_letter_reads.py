@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..errors import ErrorCode
-from ..partitions.dead_letter_taking import SourceRead
-from ..records.batch import iterate_batches
+from ..partitions.dead_letter_taking import SourceRead, read_of
 from ..retry.dead_reader import AbortedRange
 from ..types import TopicPartition
 from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
@@ -129,11 +128,5 @@ def read_answer(
 def _read(data: PartitionData) -> SourceRead | None:
     if data.error_code or data.records is None:
         return None
-    records = memoryview(cast("Buffer", data.records))
-    batches: list[Buffer] = []
-    next_offset = data.last_stable_offset
-    for at, header in iterate_batches(records):
-        batches.append(records[at : at + header.length_bytes])
-        next_offset = header.next_offset
     aborted = [AbortedRange(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
-    return SourceRead(batches, len(records), aborted, is_cut=next_offset < data.last_stable_offset)
+    return read_of(cast("Buffer", data.records), aborted, data.last_stable_offset)

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import trio
 
 from ..classes import define, frozen
-from ..errors import KafkaError, StorageError
+from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.turnstile import take_turn
-from ..records.batch import read_header
+from ..peers.errors import ClientError
+from ..records.batch import iterate_batches
 from ..retry.dead_reader import BEGIN, AbortedRange, DeadReader, Position
-from ..types import TopicPartition
+from ..types import IsolationLevel, TopicPartition
 from .dead_letter_batches import batches_of, note_of, position_in
 from .leading import append_delivery
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from ..machine.clock import Clock
+    from ..retry.dead_reader import DeadGroup
     from ..types import Buffer
     from .dead_letter_batches import TakenLetters
     from .replica import Replica
@@ -32,6 +34,8 @@ log = logging.getLogger(__name__)
 FETCH_BYTES: Final = 1 << 20
 FETCH_BYTES_MAX: Final = 1 << 30
 BATCH_BYTES_MAX: Final = 1 << 19
+BATCHES_PER_TURN: Final = 64
+"""So many batches in which nothing died are looked at before others come."""
 NOTE_BYTES: Final = 16 << 20
 """After so much in which nothing had died the position is noted alone: the next leader need not read it again."""
 
@@ -137,7 +141,7 @@ class DeadLetterTaking:
             self._keep_note(taking)
             if node_id == self._node_id:
                 await take_turn()
-                has_more = self._take(taking, self._read_here(taking)) or has_more
+                has_more = await self._take(taking, self._read_here(taking)) or has_more
             elif node_id >= 0 and others is not None:
                 elsewhere.setdefault(node_id, []).append(taking)
         for node_id in self._asking.keys() - elsewhere.keys():
@@ -171,8 +175,8 @@ class DeadLetterTaking:
             return _read(source, taking)
         except StorageError as error:
             self._tell(taking, f"{taking.source} cannot be read: {error}")
-        except Exception as error:  # a bug of its storage
-            self._replicas.fail(source, error)
+        except KafkaError:  # a bug of its storage: it went offline, which was told
+            self._replicas.progressed((source,))
         return None
 
     async def _take_from(
@@ -189,28 +193,36 @@ class DeadLetterTaking:
                 found = await others.read(node_id, wanted)
                 has_more = False
                 for taking, position in asked:
-                    if self._takings.get(taking.replica) is taking and taking.position == position:
-                        has_more = self._take(taking, found.get(taking.source)) or has_more
+                    if self._goes_on(taking, position):
+                        has_more = await self._take(taking, found.get(taking.source)) or has_more
                 if has_more:
                     self._on_more()
-        except Exception as error:  # it is gone, or has a bug: others are taken from
+        except (ClientError, KafkaError, OSError) as error:  # it is gone for now: others are taken from
             log.debug("dead letters: broker %d: %s", node_id, error)
+        except Exception:
+            sources = ", ".join(str(taking.source) for taking in takings)
+            log.exception(
+                "dead letters: what broker %d has of %s cannot be taken, and is asked for again", node_id, sources
+            )
         finally:
             del self._asking[node_id]
 
     # --------------------------------------------------------------------------------------------------------- appends
 
-    def _take(self, taking: Taking, read: SourceRead | None) -> bool:
-        """Append the dead letters of what was read; return whether there is more to be read at once."""
+    async def _take(self, taking: Taking, read: SourceRead | None) -> bool:
+        """Append the dead letters of what was read, others coming in between; return whether there is more to be read.
+
+        Cancelled: what was appended is, with its note.
+        """
         if read is None or not self._is_led(taking):
             return False
         before = taking.position
-        try:
-            letters, position = self._letters_of(taking, read)
-        except Exception as error:  # what the source has: it is looked at again, and nothing behind it is taken
-            self._tell(taking, f"{taking.source}: offset {before.offset} or what follows cannot be judged: {error!r}")
+        if read.moved_to is not None:
+            self._tell(taking, f"{taking.source} has no offset {before.offset}: goes on at {read.moved_to}")
+            taking.position = Position(read.moved_to, min(before.last_origin, read.moved_to - 1))
+        elif not await self._take_batches(taking, read):
             return False
-        if not self._append(taking, letters, position, read.size_bytes):
+        if taking.unnoted_bytes >= NOTE_BYTES and not self._append_note(taking):
             return False
         if taking.position != before:
             self.has_come_on = True
@@ -225,20 +237,49 @@ class DeadLetterTaking:
         replica = taking.replica
         return replica.is_leader and replica.leader_epoch == taking.epoch and self._replicas.is_served(replica)
 
-    def _letters_of(self, taking: Taking, read: SourceRead) -> tuple[list[TakenLetters], Position]:
-        """Return what is to be appended of what was read, and where the reader stands then."""
-        position = taking.position
-        if read.moved_to is not None:
-            self._tell(taking, f"{taking.source} has no offset {position.offset}: goes on at {read.moved_to}")
-            return [], Position(read.moved_to, min(position.last_origin, read.moved_to - 1))
-        reader = DeadReader(position, read.aborted)
-        for batch in read.batches:
-            reader.read(batch)
+    def _goes_on(self, taking: Taking, position: Position) -> bool:
+        """Return whether a partition is led as it was, and was taken up to this very position and by nobody further.
+
+        To be asked whenever others came in between: one of them may have taken from who led the source before.
+        """
+        is_known = self._takings.get(taking.replica) is taking and taking.position is position
+        return is_known and self._is_led(taking)
+
+    async def _take_batches(self, taking: Taking, read: SourceRead) -> bool:
+        """Append the dead letters of batches, batch by batch; return whether all were looked at."""
+        reader = DeadReader(taking.position, read.aborted)
+        for number, batch in enumerate(read.batches):
+            if number % BATCHES_PER_TURN == BATCHES_PER_TURN - 1 and not await self._after_others(taking):
+                return False
+            offset = taking.position.offset
+            try:
+                reader.read(batch)
+                parts = self._letters_of(taking, reader.take_groups())
+                for part in parts:
+                    if not self._append(taking, part) or not await self._after_others(taking):
+                        return False
+            except Exception as error:  # what the source has: it is looked at again, and nothing behind it is taken
+                self._tell(taking, f"{taking.source}: offset {offset} or what follows cannot be judged: {error!r}")
+                return False
+            next_offset = max(reader.next_offset, taking.position.offset)
+            if next_offset != taking.position.offset:
+                taking.position = taking.position._replace(offset=next_offset)
+            taking.unnoted_bytes += len(batch)
         if reader.unreadable:
             self._tell(taking, f"{taking.source}: what died at {', '.join(reader.unreadable)}; passed over")
+        return True
+
+    async def _after_others(self, taking: Taking) -> bool:
+        """Let others come first; return whether it goes on as if they had not."""
+        position = taking.position
+        await take_turn()
+        return self._goes_on(taking, position)
+
+    def _letters_of(self, taking: Taking, groups: Sequence[DeadGroup]) -> Iterator[TakenLetters]:
+        """Iterate over what is to be appended of what was found."""
         rules = taking.replica.settings.rules
-        letters = batches_of(
-            reader.groups,
+        return batches_of(
+            groups,
             partition=taking.source.partition,
             topic_id=taking.topic_id,
             epoch=taking.epoch,
@@ -246,43 +287,39 @@ class DeadLetterTaking:
             compression=rules.compression,
             bytes_max=min(BATCH_BYTES_MAX, rules.max_message_bytes),
         )
-        made = list(letters)
-        last = made[-1].position if made else position
-        return made, last._replace(offset=max(reader.next_offset, last.offset))
 
-    def _append(self, taking: Taking, letters: Sequence[TakenLetters], position: Position, size_bytes: int) -> bool:
-        """Append dead letters, and now and then the note alone; return whether that went well."""
+    def _append(self, taking: Taking, part: TakenLetters) -> bool:
+        """Append some dead letters with their note; return whether that went well."""
+        if not self._stage(taking, part.note, part.records):
+            return False
+        taking.position = part.position
+        self.taken_count += part.records_count
+        return True
+
+    def _append_note(self, taking: Taking) -> bool:
+        """Append the note alone; return whether that went well."""
+        now_ms = self._clock.now_ms()
+        note = note_of(taking.position, taking.topic_id, crc=None, epoch=taking.epoch, now_ms=now_ms)
+        return self._stage(taking, note, None)
+
+    def _stage(self, taking: Taking, note: bytearray, records: bytearray | None) -> bool:
         try:
-            for part in letters:
-                append_delivery(taking.replica, part.note, part.records)
-                self._writes.stage(taking.replica)
-                taking.position = part.position
-                self.taken_count += part.records_count
-            taking.position = position
-            taking.unnoted_bytes = 0 if letters else taking.unnoted_bytes + size_bytes
-            if taking.unnoted_bytes >= NOTE_BYTES:
-                self._append_note(taking)
+            append_delivery(taking.replica, note, records)
+            self._writes.stage(taking.replica)
         except KafkaError:
             return False  # it leads no more, or its disk failed, which was told
         except Exception as error:  # its disk's, or a plugin's: its partition pays, nobody else
             self._replicas.fail(taking.replica, error)
             return False
-        return True
-
-    def _append_note(self, taking: Taking) -> None:
-        now_ms = self._clock.now_ms()
-        note = note_of(taking.position, taking.topic_id, crc=None, epoch=taking.epoch, now_ms=now_ms)
-        append_delivery(taking.replica, note, None)
-        self._writes.stage(taking.replica)
         taking.unnoted_bytes = 0
+        return True
 
     def _keep_note(self, taking: Taking) -> None:
         """Append the note again where the log begins behind it: a replica that begins there is to know it, too."""
         replica, ledger = taking.replica, taking.replica.delays
         assert ledger is not None, "it keeps the notes"
         if -1 < ledger.last_delivery_offset < replica.log.log_start_offset and self._is_led(taking):
-            taking.unnoted_bytes = NOTE_BYTES
-            self._append(taking, (), taking.position, 0)
+            self._append_note(taking)
 
     @staticmethod
     def _tell(taking: Taking, what: str) -> None:
@@ -297,26 +334,41 @@ def _read(source: Replica, taking: Taking) -> SourceRead:
 
     Raises:
         StorageError: It cannot be read.
+        KafkaError: It has gone offline.
     """
-    offsets = source.offsets
     offset = taking.position.offset
-    stable_end = offsets.last_stable_offset
-    if not offsets.log_start_offset <= offset <= offsets.log_end_offset:
-        return SourceRead(moved_to=min(max(offset, offsets.log_start_offset), stable_end))
-    batches: list[Buffer] = []
-    size_bytes = 0
-    end_offset = offset
-    is_cut = False
-    for batch in source.log.batches(offset, stable_end) if offset < stable_end else ():
-        header = read_header(batch)
-        if header.base_offset >= stable_end:
-            break
-        if batches and size_bytes + len(batch) > taking.bytes_max:
-            is_cut = True
-            break
-        batches.append(bytes(batch))
-        size_bytes += len(batch)
-        end_offset = header.next_offset
-    aborted = source.producers.transactions.aborted_between(offset, end_offset)
+    try:
+        read = source.read(
+            offset, taking.bytes_max, IsolationLevel.READ_COMMITTED, is_follower=False, at_least_one=True
+        )
+    except KafkaError as error:
+        if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise
+        offsets = source.offsets
+        return SourceRead(moved_to=min(max(offset, offsets.log_start_offset), offsets.last_stable_offset))
+    if not read.size_bytes:
+        return SourceRead()
+    records = read.data if isinstance(read.data, (bytes, memoryview)) else read.data.read()
+    aborted = source.producers.transactions.aborted_between(offset, read.next_offset)
     ranges = [AbortedRange(each.producer_id, each.first_offset) for each in aborted]
-    return SourceRead(batches, size_bytes, ranges, is_cut=is_cut)
+    return read_of(records, ranges, source.last_stable_offset)
+
+
+def read_of(records: Buffer, aborted: Sequence[AbortedRange], last_stable_offset: int) -> SourceRead:
+    """Return what a Fetch, or a read, has brought: whole batches.
+
+    Args:
+        records: They; not changed as long as the result is used.
+        aborted: The aborted transactions that reach into them.
+        last_stable_offset: Where more may be read up to.
+
+    Raises:
+        CorruptRecordsError: These are no batches.
+    """
+    view = memoryview(records)
+    batches: list[Buffer] = []
+    next_offset = last_stable_offset
+    for at, header in iterate_batches(view):
+        batches.append(view[at : at + header.length_bytes])
+        next_offset = header.next_offset
+    return SourceRead(batches, len(view), aborted, is_cut=next_offset < last_stable_offset)

@@ -68,7 +68,7 @@ class DeadReader:
     """Reads the batches of one fetch, in their order; used once.
 
     Attributes:
-        groups: What was found.
+        groups: What was found, and not yet taken away.
         unreadable: Where something may have been that cannot be read, and why.
         next_offset: Where to fetch from next.
     """
@@ -111,6 +111,11 @@ class DeadReader:
             self.unreadable.append(f"offset {header.base_offset}: {error}")
         begun = self._begun
         self.next_offset = header.next_offset if begun is None else begun[0]
+
+    def take_groups(self) -> list[DeadGroup]:
+        """Return what was found since this was asked last."""
+        found, self.groups = self.groups, []
+        return found
 
     def _end_transaction(self, batch: Buffer, header: BatchHeader) -> None:
         """Take note that a producer's transaction is over, also where what was in it is known."""

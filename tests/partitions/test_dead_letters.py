@@ -5,14 +5,18 @@ from __future__ import annotations
 import random
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.contracts.storage import LogRead
 from odradek.kernel.errors import StorageError
+from odradek.kernel.partitions import dead_letter_taking
+from odradek.kernel.partitions.dead_letter_batches import LETTERS_MAX
 from odradek.kernel.partitions.dead_letter_taking import SourceRead, Wanted
 from odradek.kernel.partitions.dead_letters import DeadLetters
 from odradek.kernel.partitions.delay_recovery import keep_delays
@@ -258,22 +262,29 @@ def led_here(dead: DeadPartition, source: Source) -> Replica:
 def test_a_source_that_cannot_be_read_costs_nobody_else(
     dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(*_where: int) -> Iterator[memoryview]:
+    def refuse(*_where: int, at_least_one: bool) -> LogRead:
         raise StorageError("the disk is failing")
 
     replica = led_here(dead, source)
     source.log.fail(died(b"a"))
-    for batch in source.log.batches:
-        replica.log.append(memoryview(bytearray(batch)), *offsets_of(batch), dead.now_ms)
-    replica.write()
+    copy(source, replica)
     with monkeypatch.context() as broken:
-        broken.setattr(replica.log, "batches", refuse)
+        broken.setattr(replica.log, "read", refuse)
         dead.take()
     assert caplog.messages == [f"dead letters: {SOURCE} cannot be read: the disk is failing"]
     assert (dead.values(), replica.offline_reason, dead.replica.offline_reason) == ([], None, None)
 
     dead.take()
     assert dead.values() == [b"a"]
+
+
+def copy(source: Source, replica: Replica) -> None:
+    """Have a replica of the retry topic hold what the other broker has."""
+    for batch in source.log.batches:
+        replica.log.append(memoryview(bytearray(batch)), *offsets_of(batch), 0)
+    replica.write()
+    replica.note_appended(replica.log.log_end_offset)
+    assert replica.last_stable_offset == source.log.end_offset
 
 
 def offsets_of(batch: bytes) -> tuple[int, int]:
@@ -285,9 +296,7 @@ def test_a_namesake_that_is_not_heard_of_yet_is_not_read(dead: DeadPartition, so
     replica = led_here(dead, source)
     source.topic_id = uuid.UUID(int=99)
     source.log.fail(died(b"of another topic"))
-    for batch in source.log.batches:
-        replica.log.append(memoryview(bytearray(batch)), *offsets_of(batch), dead.now_ms)
-    replica.write()
+    copy(source, replica)
     dead.take()
 
     assert dead.values() == []
@@ -344,6 +353,108 @@ def test_an_answer_that_comes_late_is_of_no_use(dead: DeadPartition, source: Sou
     dead.take()
 
     assert dead.values() == [b"a", b"b"]
+
+
+MANY: Final = 3 * LETTERS_MAX
+"""Dead letters that are appended in three parts."""
+
+
+def before_turns(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Have something happen whenever others come first."""
+    take_turn = dead_letter_taking.take_turn
+
+    async def act_first() -> None:
+        act()
+        await take_turn()
+
+    monkeypatch.setattr(dead_letter_taking, "take_turn", act_first)
+
+
+@pytest.mark.parametrize("is_led_here", [True, False])
+def test_others_come_between_the_parts_of_much_that_died(
+    dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch, is_led_here: bool
+) -> None:
+    values = [b"%d" % number for number in range(MANY)]
+    source.log.fail(died(*values))
+    if is_led_here:
+        copy(source, led_here(dead, source))
+    appended: list[int] = []
+    before_turns(monkeypatch, lambda: appended.append(dead.letters.taken_count))
+    dead.take()
+
+    assert dead.values() == values
+    assert {LETTERS_MAX, 2 * LETTERS_MAX} <= set(appended)
+
+
+def test_much_in_which_nothing_died_is_looked_at_in_parts(
+    dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[int] = []
+    for _ in range(2 * dead_letter_taking.BATCHES_PER_TURN):
+        source.log.fail([Failed(b"waits")])
+    source.batches_max = len(source.log.batches)
+    before_turns(monkeypatch, lambda: turns.append(1))
+    dead.take()
+
+    assert len(turns) >= 4
+
+
+def test_who_leads_no_more_stops_between_two_parts(
+    dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [b"%d" % number for number in range(MANY)]
+    source.log.fail(died(*values))
+
+    def depose() -> None:
+        if dead.letters.taken_count == LETTERS_MAX:
+            dead.leader, dead.epoch = OTHER, dead.epoch + 1
+            dead.take_state()
+
+    with monkeypatch.context() as patched:
+        before_turns(patched, depose)
+        dead.take()
+    assert dead.values() == values[:LETTERS_MAX]
+
+    dead.lead()
+    dead.take()
+    assert dead.values() == values
+
+
+def test_of_two_who_bring_the_same_one_gives_way(
+    dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the one before brought is still appended, part by part, when its successor is asked."""
+    values = [b"%d" % number for number in range(MANY)]
+    source.log.fail(died(*values))
+
+    def move() -> None:
+        if dead.letters.taken_count == LETTERS_MAX:
+            source.node_id = OTHER + 1
+            dead.letters.watch(dead.replica)
+
+    before_turns(monkeypatch, move)
+    dead.take()
+
+    assert dead.values() == values
+
+
+def test_a_bug_in_what_asks_others_is_told_with_the_partitions(
+    dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_node_id: int, _wanted: Sequence[Wanted]) -> Mapping[TopicPartition, SourceRead]:
+        raise TypeError("a bug")
+
+    source.log.fail(died(b"a"))
+    with monkeypatch.context() as broken:
+        broken.setattr(source, "read", fail)
+        dead.take()
+    told = caplog.records[0]
+    assert told.levelname == "ERROR"
+    assert told.exc_info
+    assert str(SOURCE) in told.getMessage()
+
+    dead.take()
+    assert dead.values() == [b"a"]
 
 
 class Pair:
