@@ -209,6 +209,7 @@ from .wire.errors import DecodeError
 from .wire.message import Message
 
 if TYPE_CHECKING:
+    from .config.durations import parse_duration
     from .contracts.remote_store import (
         ObjectExistsError,
         ObjectInfo,
@@ -240,6 +241,7 @@ _HOMES: Final = {
     "StoreUnavailableError": "contracts.remote_store",
     "TopicRestorer": "contracts.restoring",
     "compile_pattern": "regex",
+    "parse_duration": "config.durations",
 }
 """What most brokers have no use for is imported when it is asked for."""
 
@@ -468,6 +470,7 @@ __all__ = [
     "id_text",
     "is_crc_valid",
     "iterate_batches",
+    "parse_duration",
     "parse_id",
     "part_text",
     "read_batch",

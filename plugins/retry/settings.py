@@ -1,12 +1,12 @@
-"""Pure core: the policy's topic keys, and durations as people write them: `5s`, `1m`."""
+"""Pure core: the policy's topic keys, and which durations are levels."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from odradek.kernel.api import (
     Between,
+    ConfigError,
     ConfigKey,
     ConfigType,
     Importance,
@@ -24,15 +24,16 @@ ATTEMPTS: Final = 16
 DURATION_MS_MAX: Final = 315_576_000_000
 """Ten years: no record may wait longer, so a topic with such a level would take none."""
 
-_DURATION: Final = re.compile(r"(\d{1,12})(ms|s|m|h|d)")
-_UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
 
 def duration_ms(text: str) -> int | None:
     """Return how many milliseconds a duration is, None where it is none, or above ten years."""
-    found = _DURATION.fullmatch(text)
-    duration = None if found is None else int(found[1]) * _UNIT_MS[found[2]]
-    return None if duration is None or duration > DURATION_MS_MAX else duration
+    from odradek.kernel.api import parse_duration  # a broker without such topics does not pay for it
+
+    try:
+        duration = parse_duration(text)
+    except ConfigError:
+        return None
+    return duration if duration <= DURATION_MS_MAX else None
 
 
 class Durations:
@@ -45,8 +46,7 @@ class Durations:
         for entry in value:
             if duration_ms(str(entry)) is None:
                 raise InvalidValueError(
-                    f"Configuration '{name}': {str(entry)!r} is no duration up to ten years: "
-                    "a number and ms, s, m, h or d, such as 5s"
+                    f"Configuration '{name}': {str(entry)!r} is no duration up to ten years: such as 5s, 250ms, 1m30s"
                 )
 
     def describe(self) -> str:
@@ -65,7 +65,7 @@ KEYS: Final = (
         update_mode=UpdateMode.CLUSTER_WIDE,
         part=Part.TOPICS,
         doc="How long a failed record of a retry topic waits until it is given back for the first, second, ... time: "
-        "a number and ms, s, m, h or d each. After the last one each attempt waits as long as that.",
+        "durations such as 250ms, 5s, 1m30s, 2h, 1d. After the last one each attempt waits as long as that.",
     ),
     ConfigKey(
         ATTEMPTS_KEY,
