@@ -37,6 +37,12 @@ def test_a_record_that_came_back_goes_where_it_came_from_and_keeps_its_origin() 
     assert failed_headers(record, "", is_dead=True) == [(ATTEMPT, b"1"), (ORIGIN, b"t/3/2"), (DEAD, b"1")]
 
 
+def test_a_record_that_was_copied_with_its_headers_goes_to_the_retry_topic_of_where_it_is_read() -> None:
+    record = polled((ATTEMPT, b"1"), (ORIGIN, b"t/3/2"), topic="copies")
+
+    assert retry_topic_of(record, "g") == "copies.g.retry"
+
+
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
     async def make(bootstrap: str) -> None:
@@ -54,12 +60,13 @@ def settings(bootstrap: str, group: str = "g") -> dict[str, object]:
     return {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
 
 
-async def read_letters(bootstrap: str, count: int) -> list[ConsumerRecord]:
+async def read_letters(bootstrap: str, *values: bytes) -> list[ConsumerRecord]:
+    """Read dead letters from the first one on until these are there, whatever others there are."""
     found: list[ConsumerRecord] = []
     async with Consumer({"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}) as consumer:
         consumer.assign([(LETTERS, 0)])
         with trio.fail_after(20):
-            while len(found) < count:
+            while not {*values} <= {record.value for record in found}:
                 found += await consumer.poll()
     return found
 
@@ -84,7 +91,9 @@ async def fail_all(bootstrap: str) -> list[tuple[bytes, str]]:
 
 def test_what_a_consumer_fails_comes_back_and_is_a_dead_letter_in_the_end(bootstrap: str) -> None:
     seen = trio.run(fail_all, bootstrap)
-    letters = {record.value: dict(record.headers) for record in trio.run(read_letters, bootstrap, 2)}
+    letters = {
+        record.value: dict(record.headers) for record in trio.run(read_letters, bootstrap, b"stubborn", b"hopeless")
+    }
 
     assert sorted(seen) == [(b"hopeless", "t"), (b"stubborn", "t"), (b"stubborn", RETRY), (b"stubborn", RETRY)]
     stubborn, hopeless = letters[b"stubborn"], letters[b"hopeless"]
@@ -109,7 +118,7 @@ def test_failing_in_a_transaction_that_is_aborted_fails_nothing(bootstrap: str) 
             await consumer.dead(record, producer=producer)
             await producer.abort_transaction()
             await consumer.dead(record._replace(value=b"after"))
-        return len([each for each in await read_letters(bootstrap, 3) if each.value == b"aborted"])
+        return len([each for each in await read_letters(bootstrap, b"after") if each.value == b"aborted"])
 
     assert trio.run(fail) == 0
 
@@ -137,4 +146,4 @@ def test_programs_without_trio_fail_records_too(bootstrap: str) -> None:
         record = ConsumerRecord("t", 0, 0, 0, None, b"blocking", (), is_log_append_time=False, leader_epoch=0)
         consumer.dead(record, reason="why")
 
-    assert b"blocking" in {record.value for record in trio.run(read_letters, bootstrap, 4)}
+    assert b"blocking" in {record.value for record in trio.run(read_letters, bootstrap, b"blocking")}

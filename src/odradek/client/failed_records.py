@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from odradek.kernel.retry.headers import ATTEMPT, DEAD, ORIGIN, REASON, Origin
+from odradek.kernel.retry.headers import ATTEMPT, DEAD, ORIGIN, REASON, Origin, parse_origin
 from odradek.kernel.retry.names import retry_topics
 
 from .errors import ClientUsageError
@@ -41,9 +41,11 @@ def failed_headers(record: ConsumerRecord, reason: str, *, is_dead: bool) -> lis
 
 def retry_topic_of(record: ConsumerRecord, group_id: str) -> str:
     """Return where a record is failed to: what came back goes to where it came back on."""
-    if any(name == ATTEMPT for name, _ in record.headers):
+    said = dict(record.headers)
+    origin = parse_origin(said.get(ORIGIN))
+    if ATTEMPT in said and (origin is None or retry_topics(origin.topic, group_id).retry == record.topic):
         return record.topic
-    return retry_topics(record.topic, group_id).retry
+    return retry_topics(record.topic, group_id).retry  # also where somebody copied a record with its headers elsewhere
 
 
 class FailedRecords:
