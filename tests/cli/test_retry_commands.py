@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from odradek.client import Admin, Consumer, NewTopic, Producer, TopicPartition
+from odradek.client import Admin, BrokerError, Consumer, NewTopic, Producer, TopicPartition
+from odradek.client.admin_values import CreatedTopic
+from odradek.kernel.errors import ErrorCode
 from odradek.kernel.retry.headers import (
     ATTEMPT,
     DEAD,
@@ -112,6 +114,39 @@ def test_a_level_that_is_none_is_refused(odradek: Odradek) -> None:
 
     assert refused.status == 1
     assert "no duration" in refused.err
+    assert "orders.other.dlq" not in odradek.ok("topics", "list").out
+
+
+def test_what_was_made_half_is_told_and_completed(
+    odradek: Odradek, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic = Admin.create_topic
+
+    async def fail_for_retry(self: Admin, topic: NewTopic, *, validate_only: bool = False) -> CreatedTopic:
+        if topic.name.endswith(".retry") and not validate_only:
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, "no room")
+        return await create_topic(self, topic, validate_only=validate_only)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Admin, "create_topic", fail_for_retry)
+        refused = odradek("retry", "enable", "orders", "--group", "half")
+    assert refused.status == 1
+    assert "orders.half.dlq was made, and stays" in refused.err
+    assert "no room" in refused.err
+
+    assert odradek.ok("retry", "enable", "orders", "--group", "half", "--json").json["created"]
+    assert {"orders.half.dlq", "orders.half.retry"} <= set(odradek.ok("topics", "list").out.split())
+
+
+def test_both_topics_have_the_partitions_that_the_topic_has_by_now(odradek: Odradek) -> None:
+    """A partition of a retry topic without one of dead letters would have its dead letters taken by nobody."""
+    odradek.ok("topics", "create", "growing", "-p", "1")
+    odradek.ok("retry", "enable", "growing", "--group", "g")
+    odradek.ok("topics", "alter", "growing", "--partitions", "3")
+    odradek.ok("retry", "enable", "growing", "--group", "g")
+
+    for name in ("growing.g.retry", "growing.g.dlq"):
+        assert len(odradek.ok("topics", "describe", name, "--json").json[0]["partitions"]) == 3
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +180,46 @@ def letters(bootstrap: str) -> None:
                     count += len(await consumer.poll())
 
     trio.run(fill)
+
+
+@pytest.mark.usefixtures("letters")
+def test_what_an_aborted_transaction_wrote_is_neither_listed_nor_replayed(odradek: Odradek, bootstrap: str) -> None:
+    async def fill() -> None:
+        settings = {"bootstrap.servers": bootstrap, "transactional.id": "by hand"}
+        async with Admin({"bootstrap.servers": bootstrap}) as admin, Producer(settings) as producer:
+            await admin.create_topic(NewTopic("u"))
+            await admin.create_topic(NewTopic("u.g.dlq", configs={"odradek.retry.dead.letters.of": "u.g.retry"}))
+            await producer.begin_transaction()
+            await producer.send("u.g.dlq", b"aborted")
+            await producer.abort_transaction()
+            async with producer.transaction():
+                await producer.send("u.g.dlq", b"committed")
+
+    trio.run(fill)
+    which = ("u", "--group", "g")
+
+    assert [row["value"] for row in odradek.ok("dlq", "list", *which, "--json").json] == ["committed"]
+    assert odradek("dlq", "show", *which, "0", "0").status == 1
+    assert odradek.ok("dlq", "replay", *which, "--dry-run", "--json").json["replayed"] == 1
+
+
+def test_the_lag_of_a_group_on_its_retry_topic_is_told_without_what_waits(odradek: Odradek, bootstrap: str) -> None:
+    odradek.ok("topics", "create", "slow", "-p", "1")
+    odradek.ok("retry", "enable", "slow", "--group", "g", "--levels", "1h")
+
+    async def fill() -> None:
+        settings = {"bootstrap.servers": bootstrap}
+        async with Producer(settings) as producer, Consumer({**settings, "group.id": "g"}) as consumer:
+            await producer.send("slow.g.retry", b"waits")
+            await producer.send("slow.g.retry", b"dies", headers=[(DEAD, b"1")])
+            await consumer.commit({TopicPartition("slow.g.retry", 0): 0})
+
+    trio.run(fill)
+    (described,) = odradek.ok("groups", "describe", "g", "--json").json
+    (row,) = described["partitions"]
+
+    assert row["lag"] > 0
+    assert row["visible_lag"] == 0
 
 
 async def read_values(bootstrap: str, topic: str, count: int) -> list[tuple[int, bytes | None, Headers]]:

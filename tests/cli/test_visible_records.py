@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.cli.log_reads import LogPart
 from odradek.cli.visible_records import VisibleRecords
 from tests.partitions.delayed_partition import DelayedPartition, Sent
 
@@ -20,7 +21,7 @@ def partition(tmp_path: Path) -> Iterator[DelayedPartition]:
 
 def visible(partition: DelayedPartition, start: int, end: int = 10**6) -> int:
     found = VisibleRecords(start, end)
-    found.read(memoryview(b"".join(partition.batches())))
+    found.read(LogPart(memoryview(b"".join(partition.batches()))))
     return found.count
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.cli.log_reads import LogPart
 from odradek.cli.waiting_records import WaitingRecords
 from tests.partitions.delayed_partition import DelayedPartition, Sent
 
@@ -20,7 +21,7 @@ def partition(tmp_path: Path) -> Iterator[DelayedPartition]:
 
 def read(partition: DelayedPartition) -> WaitingRecords:
     found = WaitingRecords(0)
-    found.read(b"".join(partition.batches()))
+    found.read(LogPart(b"".join(partition.batches())))
     return found
 
 

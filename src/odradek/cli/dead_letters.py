@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from odradek.kernel.records.batch import iterate_batches
 from odradek.kernel.records.reader import read_batch
 from odradek.kernel.retry.headers import (
     ATTEMPT,
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.kernel.records.record import Record
-    from odradek.kernel.types import Buffer
+
+    from .log_reads import LogPart
 
 REPLAY_GROUP_PREFIX: Final = "odradek-dlq-replay-"
 
@@ -121,19 +121,19 @@ class Chosen:
         return REPLAY_GROUP_PREFIX + hashlib.blake2b(asked.encode(), digest_size=8).hexdigest()
 
 
-def read_letters(partition: int, records: Buffer, start_offset: int) -> Iterator[tuple[DeadLetter | None, int]]:
+def read_letters(partition: int, part: LogPart, start_offset: int) -> Iterator[tuple[DeadLetter | None, int]]:
     """Iterate over what a fetch has brought: each dead letter with the offset behind it; None behind each batch.
 
     Args:
         partition: Of which partition.
-        records: The answer; a batch that is cut off is left out.
+        part: The answer; a batch that is cut off is left out, and so is what an aborted transaction wrote.
         start_offset: What lies below was read before.
     """
-    for position, header in iterate_batches(records):
+    for position, header, is_shown in part.batches():
         if header.next_offset <= start_offset:
             continue
-        if not header.is_control:
-            for record in read_batch(records, position, header):
+        if is_shown:
+            for record in read_batch(part.records, position, header):
                 if record.offset >= start_offset:
                     yield DeadLetter(partition, record), record.offset + 1
         yield None, header.next_offset
@@ -153,9 +153,9 @@ class LetterReader:
         self.next_offset = start_offset
         self.letters: list[DeadLetter] = []
 
-    def read(self, records: Buffer) -> None:
+    def read(self, part: LogPart) -> None:
         """See `LogReader.read`."""
-        for letter, next_offset in read_letters(self._partition, records, self.next_offset):
+        for letter, next_offset in read_letters(self._partition, part, self.next_offset):
             self.next_offset = next_offset
             if letter is not None:
                 self.letters.append(letter)

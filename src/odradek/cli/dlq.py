@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from .cluster_calls import ClusterCalls
     from .dead_letters import Chosen, DeadLetter
+    from .log_reads import LogPart
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -142,8 +143,8 @@ async def _show(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     partition = known.get(arguments.partition)
     found: DeadLetter | None = None
     if partition is not None:
-        records = await fetch_log(calls, partition, arguments.offset, IsolationLevel.READ_COMMITTED)
-        letters = [letter for letter, _ in read_letters(arguments.partition, records, arguments.offset)]
+        part = await fetch_log(calls, partition, arguments.offset, IsolationLevel.READ_COMMITTED)
+        letters = [letter for letter, _ in read_letters(arguments.partition, part, arguments.offset)]
         found = next((each for each in letters if each is not None and each.record.offset == arguments.offset), None)
     if found is None:
         what = f"there is no dead letter at offset {arguments.offset} of partition {arguments.partition}"
@@ -186,21 +187,23 @@ async def _replay(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     calls.topic(target)
     group = chosen.replay_group(partitions[0].topic, target)
     replay = _Replay(calls, chosen, target, group, arguments.count)
-    committed = await calls.admin.list_group_offsets(group, partitions, require_stable=True)
-    starts = {partition: known.offset for partition, known in committed.items() if known is not None}
     if arguments.dry_run:
-        await replay.run(partitions, starts, None)
+        await replay.run(partitions, await _replayed(calls, group, partitions), None)
     else:
         async with Producer({**client_settings(arguments), "transactional.id": group}) as producer:
             await producer.init_transactions()  # fences a replay that was interrupted, and may still be under way
-            committed = await calls.admin.list_group_offsets(group, partitions, require_stable=True)
-            starts = {partition: known.offset for partition, known in committed.items() if known is not None}
-            await replay.run(partitions, starts, producer)
+            await replay.run(partitions, await _replayed(calls, group, partitions), producer)
     if arguments.json:
         print_json({"topic": target, "replayed": replay.count, "dry_run": arguments.dry_run})
     else:
         said = "would be replayed" if arguments.dry_run else "replayed"
         print(f"{plural(replay.count, 'dead letter')} {said} to {target}")
+
+
+async def _replayed(calls: ClusterCalls, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return how far partitions were replayed, of which anything was."""
+    committed = await calls.admin.list_group_offsets(group, partitions, require_stable=True)
+    return {partition: known.offset for partition, known in committed.items() if known is not None}
 
 
 class _Replay:
@@ -225,19 +228,19 @@ class _Replay:
         for partition, offsets in (await self._calls.offsets(partitions)).items():
             offset = max(starts.get(partition, 0), offsets.start)
             while offset < offsets.end and not self._is_full:
-                records = await fetch_log(self._calls, partition, offset, IsolationLevel.READ_COMMITTED)
-                if not records:
+                part = await fetch_log(self._calls, partition, offset, IsolationLevel.READ_COMMITTED)
+                if not part.records:
                     break
-                letters, offset = self._next(partition, records, offset)
+                letters, offset = self._next(partition, part, offset)
                 if producer is not None:
                     await self._produce(producer, partition, letters, offset)
 
-    def _next(self, partition: TopicPartition, records: memoryview, offset: int) -> tuple[list[DeadLetter], int]:
+    def _next(self, partition: TopicPartition, part: LogPart, offset: int) -> tuple[list[DeadLetter], int]:
         """Return the dead letters that are meant, as many as are still wanted, and the offset behind them."""
         from .dead_letters import read_letters
 
         letters: list[DeadLetter] = []
-        for letter, next_offset in read_letters(partition.partition, records, offset):
+        for letter, next_offset in read_letters(partition.partition, part, offset):
             if self._is_full:
                 break
             offset = next_offset
@@ -272,14 +275,14 @@ class _Replay:
 def _configure_purge(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
-        "Delete dead letters: all that are there now, or those that were brought before a time.",
+        "Delete dead letters: all that are there now, or those that were taken to their topic before a time.",
         [
             ("dlq purge orders --group billing --before 2026-11-01", "old ones"),
             ("dlq purge orders --group billing", "all"),
         ],
     )
     _add_group(parser)
-    parser.add_argument("--before", metavar="TIME", help="only what died before: milliseconds or a date")
+    parser.add_argument("--before", metavar="TIME", help="only what was taken before: milliseconds or a date")
     parser.add_argument("--dry-run", action="store_true", help="only say how many offsets would go")
     add_common_options(parser)
 

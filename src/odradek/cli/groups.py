@@ -100,9 +100,9 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         "Show a group: its state, its members and what each reads, and for every partition what is committed, where "
         "the partition ends and how far behind the group is.\n\n"
         "Lag counts the records up to the high watermark; with --isolation read_committed up to the last stable "
-        "offset, because what an open transaction wrote cannot be read yet. Where records may be delayed, it counts "
-        "offsets that no consumer is shown, too; `visible` is without them: for that, what "
-        "lies between is read, up to 64 MiB of a partition.",
+        "offset, because what an open transaction wrote cannot be read yet. Where records may be delayed, or are "
+        "failed ones or dead letters, it counts offsets that no consumer is shown, too; `visible` is without them: for "
+        "that, what lies between is read, up to 64 MiB of a partition.",
         [
             ("groups describe app", "one group"),
             ("groups describe app --isolation read_committed", "as its transactional readers see it"),
@@ -164,7 +164,7 @@ async def _describe_group(
     level = IsolationLevel[isolation.upper()]
     ends = await calls.offsets(available(calls, {*committed, *assigned}), level)
     rows = progress(group, committed, {partition: found.end for partition, found in ends.items()})
-    return group, await with_visible_lag(calls, rows)
+    return group, await with_visible_lag(calls, rows, level)
 
 
 def available(calls: ClusterCalls, partitions: set[TopicPartition]) -> list[TopicPartition]:

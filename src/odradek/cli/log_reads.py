@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from odradek.kernel.records.aborted import AbortedTransactions
+from odradek.kernel.records.batch import iterate_batches
 from odradek.kernel.types import IsolationLevel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.kernel.records.batch import BatchHeader
     from odradek.kernel.types import Buffer, TopicPartition
 
     from .cluster_calls import ClusterCalls
 
 FETCH_BYTES: Final = 4 << 20
 LAST_VERSION_WITH_NAMES: Final = 12
+
+
+class LogPart(NamedTuple):
+    """What one fetch has brought; the last batch may be cut off.
+
+    Attributes:
+        records: As they lie in the log.
+        aborted: First offset and producer id of each transaction that reaches into them and was aborted, rising by
+            offset; none for who reads what is not committed, too.
+    """
+
+    records: Buffer
+    aborted: tuple[tuple[int, int], ...] = ()
+
+    def batches(self) -> Iterator[tuple[int, BatchHeader, bool]]:
+        """Iterate over whole batches: where each begins, its header, and whether consumers are shown its records."""
+        aborted = AbortedTransactions(self.aborted)
+        for position, header in iterate_batches(self.records):
+            yield position, header, not aborted.hides(self.records, position, header)
 
 
 class LogReader(Protocol):
@@ -24,7 +48,7 @@ class LogReader(Protocol):
 
     next_offset: int
 
-    def read(self, records: Buffer) -> None:
+    def read(self, part: LogPart) -> None:
         """Take what a fetch from `next_offset` on has brought; a batch that is cut off is to be fetched again."""
         ...
 
@@ -34,8 +58,8 @@ async def fetch_log(
     partition: TopicPartition,
     offset: int,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-) -> memoryview:
-    """Return batches of a partition's log from an offset on; empty where there are none, after half a second.
+) -> LogPart:
+    """Return batches of a partition's log from an offset on; none where there are none, after half a second.
 
     Raises:
         BrokerError: The partition cannot be read.
@@ -57,7 +81,9 @@ async def fetch_log(
         topics=[FetchTopic(topic=partition.topic, partitions=[wanted])],
     )
     answer = await admin.call(request, check, node_of=admin.leader(partition), version_max=LAST_VERSION_WITH_NAMES)
-    return memoryview(answer.responses[0].partitions[0].records or b"")
+    found = answer.responses[0].partitions[0]
+    aborted = sorted((each.first_offset, each.producer_id) for each in found.aborted_transactions or ())
+    return LogPart(memoryview(found.records or b""), tuple(aborted))
 
 
 async def read_log(
@@ -76,11 +102,11 @@ async def read_log(
     """
     read_bytes = 0
     while reader.next_offset < end_offset:
-        records = await fetch_log(calls, partition, reader.next_offset, isolation)
-        if not records:
+        part = await fetch_log(calls, partition, reader.next_offset, isolation)
+        if not part.records:
             return False
-        reader.read(records)
-        read_bytes += len(records)
+        reader.read(part)
+        read_bytes += len(part.records)
         if bytes_max is not None and read_bytes >= bytes_max:
             return reader.next_offset >= end_offset
     return True

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
+
+import attrs
 
 from odradek.kernel.config.delay_checks import DEAD_LETTERS_OF, RETRY_GROUP, RETRY_POLICY, RETRY_TOPIC
 
@@ -47,7 +50,7 @@ def _configure_enable(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Make the two topics of a group's failed records, with the partitions and replicas of the topic that it reads. "
-        "Where they are there already, their levels and attempts are set.",
+        "Where they are there already, their levels and attempts are set, and partitions added that they lack.",
         [("retry enable orders --group billing --levels 5s,1m,10m --attempts 5", "five attempts")],
     )
     parser.add_argument("topic", metavar="TOPIC")
@@ -59,6 +62,7 @@ def _configure_enable(parser: argparse.ArgumentParser) -> None:
 
 
 async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    from odradek.client import ClientError
     from odradek.kernel.retry.names import retry_topics
 
     topic = calls.topic(arguments.topic)
@@ -68,10 +72,19 @@ async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     changes = {key: str(value) for key, value in asked.items() if value is not None}
     owner = {RETRY_TOPIC: topic.name, RETRY_GROUP: arguments.group}
     is_new = names.retry not in calls.topics
-    await _have(
-        calls, names.dead, {DEAD_LETTERS_OF: names.retry}, {}, partitions_count=len(topic.partitions), replicas=replicas
-    )
-    await _have(calls, names.retry, owner, changes, partitions_count=len(topic.partitions), replicas=replicas)
+    count = max(len(topic.partitions), 0 if is_new else len(calls.topic(names.retry).partitions))
+    dead = _Wanted(names.dead, {DEAD_LETTERS_OF: names.retry}, {}, count, replicas)
+    retry = _Wanted(names.retry, owner, changes, count, replicas)
+    for wanted in (dead, retry):
+        await _have(calls, wanted, validate_only=True)
+    await _have(calls, dead)  # the first one, so that nobody fails a record whose death has no place
+    try:
+        await _have(calls, retry)
+    except ClientError:
+        if names.dead not in calls.topics:
+            told = f"{names.dead} was made, and stays; the same command again makes what is missing"
+            print(told, file=sys.stderr)
+        raise
     if arguments.json:
         row = {"topic": topic.name, "group": arguments.group, "retry": names.retry, "dlq": names.dead}
         print_json({**row, "created": is_new})
@@ -80,16 +93,32 @@ async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     print(f"dead letters: {names.dead}")
 
 
-async def _have(
-    calls: ClusterCalls,
-    name: str,
-    owner: Mapping[str, str],
-    changes: Mapping[str, str],
-    *,
-    partitions_count: int,
-    replicas: int,
-) -> None:
+@attrs.frozen
+class _Wanted:
+    """A topic as it is to be.
+
+    Attributes:
+        name: Its name.
+        owner: What says whose it is, which nobody can alter.
+        changes: What else is to be set on it.
+        partitions_count: How many it has at least.
+        replicas: How many of each, where it is made.
+    """
+
+    name: str
+    owner: Mapping[str, str]
+    changes: Mapping[str, str]
+    partitions_count: int
+    replicas: int
+
+
+async def _have(calls: ClusterCalls, wanted: _Wanted, *, validate_only: bool = False) -> None:
     """Make a topic, or see that the one that is there is meant for this, and set what is to change of it.
+
+    Args:
+        calls: The cluster.
+        wanted: The topic.
+        validate_only: Only see whether it could be had.
 
     Raises:
         BrokerError: It is another's, or the broker refuses a key.
@@ -98,16 +127,22 @@ async def _have(
     from odradek.client.admin_values import ResourceType
     from odradek.kernel.errors import ErrorCode
 
-    if name not in calls.topics:
-        await calls.admin.create_topic(NewTopic(name, partitions_count, replicas, configs={**owner, **changes}))
+    admin, name = calls.admin, wanted.name
+    there = calls.topics.get(name)
+    if there is None:
+        configs = {**wanted.owner, **wanted.changes}
+        topic = NewTopic(name, wanted.partitions_count, wanted.replicas, configs=configs)
+        await admin.create_topic(topic, validate_only=validate_only)
         return
-    found = await calls.admin.describe_configs(ResourceType.TOPIC, name, keys=owner)
-    for key, value in owner.items():
+    found = await admin.describe_configs(ResourceType.TOPIC, name, keys=wanted.owner)
+    for key, value in wanted.owner.items():
         if key not in found or (found[key].value or "") != value:
             told = f"{name!r} is there and is another's: its {key} is {(found[key].value if key in found else '')!r}"
             raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, told)
-    if changes:
-        await calls.admin.alter_configs(ResourceType.TOPIC, name, changes)
+    if len(there.partitions) < wanted.partitions_count:
+        await admin.create_partitions(name, wanted.partitions_count, validate_only=validate_only)
+    if wanted.changes:
+        await admin.alter_configs(ResourceType.TOPIC, name, wanted.changes, validate_only=validate_only)
 
 
 # ------------------------------------------------------------------------------ list

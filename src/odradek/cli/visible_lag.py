@@ -1,4 +1,4 @@
-"""Shell: how many records a group will be shown of a topic whose records may be delayed: its lag counts more.
+"""Shell: how many records a group will be shown of a topic whose records may wait, or died: its lag counts more.
 
 The log itself is read for that, from what is committed to its end: which offsets are hidden is known nowhere else.
 """
@@ -11,13 +11,15 @@ import attrs
 
 from odradek.client.admin_values import ConfigSource, ResourceType
 from odradek.client.errors import BrokerError
-from odradek.kernel.config.delay_checks import DELAY_ENABLE
+from odradek.kernel.config.delay_checks import KEPT_KEYS
 
 from .log_reads import read_log
 from .visible_records import VisibleRecords
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from odradek.kernel.types import IsolationLevel
 
     from .cluster_calls import ClusterCalls
     from .group_offsets import PartitionProgress
@@ -26,29 +28,32 @@ VISIBLE_BYTES_MAX: Final = 64 << 20
 """So much of a partition is read; of a group that is further behind only the lag is told."""
 
 
-async def with_visible_lag(calls: ClusterCalls, rows: Sequence[PartitionProgress]) -> list[PartitionProgress]:
-    """Count what consumers will be shown, of topics whose records may be delayed."""
-    delaying = {topic for topic in {row.partition.topic for row in rows if row.lag} if await _delays(calls, topic)}
-    return [await _counted(calls, row) if row.lag and row.partition.topic in delaying else row for row in rows]
+async def with_visible_lag(
+    calls: ClusterCalls, rows: Sequence[PartitionProgress], isolation: IsolationLevel
+) -> list[PartitionProgress]:
+    """Count what consumers will be shown, of topics some of whose offsets are hidden."""
+    hiding = {topic for topic in {row.partition.topic for row in rows if row.lag} if await _hides(calls, topic)}
+    return [await _counted(calls, row, isolation) if row.lag and row.partition.topic in hiding else row for row in rows]
 
 
-async def _delays(calls: ClusterCalls, topic: str) -> bool:
-    """Return whether records of a topic may wait; not where the user may not ask."""
+async def _hides(calls: ClusterCalls, topic: str) -> bool:
+    """Return whether a topic has offsets that no consumer is shown; not where the user may not ask."""
     try:
-        configs = await calls.admin.describe_configs(ResourceType.TOPIC, topic, keys=[DELAY_ENABLE])
+        configs = await calls.admin.describe_configs(ResourceType.TOPIC, topic, keys=KEPT_KEYS)
     except BrokerError:
         return False
-    found = configs.get(DELAY_ENABLE)  # Kafka knows no such key
-    # A topic for which it was set has hidden offsets, also where it is false by now.
-    return found is not None and (found.value == "true" or found.source is ConfigSource.TOPIC)
+    # A topic for which one was set has hidden offsets, also where it is false by now. Kafka knows none of them.
+    return any(found.value == "true" or found.source is ConfigSource.TOPIC for found in configs.values())
 
 
-async def _counted(calls: ClusterCalls, row: PartitionProgress) -> PartitionProgress:
+async def _counted(calls: ClusterCalls, row: PartitionProgress, isolation: IsolationLevel) -> PartitionProgress:
     assert row.committed is not None
     assert row.end is not None
     visible = VisibleRecords(row.committed, row.end)
     try:
-        is_all = await read_log(calls, row.partition, visible, row.end, bytes_max=VISIBLE_BYTES_MAX)
+        is_all = await read_log(
+            calls, row.partition, visible, row.end, isolation=isolation, bytes_max=VISIBLE_BYTES_MAX
+        )
     except BrokerError:  # of whoever may see groups, and not their topics' records
         return row
     return attrs.evolve(row, visible_lag=visible.count) if is_all else row

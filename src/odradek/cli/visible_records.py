@@ -1,17 +1,19 @@
 """Pure core: how many records of a log consumers are shown, of a topic whose records may wait.
 
-A delayed record has an offset at which no consumer sees it, and another one at which it is delivered.
+A delayed or failed record has an offset at which no consumer sees it, and another one at which it is delivered. Of an
+aborted transaction who reads what is committed sees nothing.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.records.batch import iterate_batches
 from odradek.kernel.records.reader import read_records
 
 if TYPE_CHECKING:
     from odradek.kernel.types import Buffer
+
+    from .log_reads import LogPart
 
 
 class VisibleRecords:
@@ -27,14 +29,14 @@ class VisibleRecords:
         self.next_offset, self._end_offset = start_offset, end_offset
         self.count = 0
 
-    def read(self, records: Buffer) -> None:
-        """Take what a fetch from `next_offset` on has brought; a batch that is cut off is to be fetched again."""
-        for position, header in iterate_batches(records):
+    def read(self, part: LogPart) -> None:
+        """See `LogReader.read`."""
+        for position, header, is_shown in part.batches():
             if header.next_offset <= self.next_offset or header.base_offset >= self._end_offset:
                 continue
-            if not header.is_control:
+            if is_shown:
                 is_whole = self.next_offset <= header.base_offset and header.next_offset <= self._end_offset
-                batch = records[position : position + header.length_bytes]
+                batch = part.records[position : position + header.length_bytes]
                 self.count += header.records_count if is_whole else self._count_of(batch)
             self.next_offset = header.next_offset
 

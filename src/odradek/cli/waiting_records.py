@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from odradek.kernel.records.record import Record
     from odradek.kernel.types import Buffer
 
+    from .log_reads import LogPart
+
 
 @attrs.frozen
 class DelayedRecord:
@@ -121,12 +123,12 @@ class WaitingRecords:
         self._held: dict[int, list[tuple[WaitingEntry, Record]]] = {}
         self.next_offset = start_offset
 
-    def read(self, records: Buffer) -> None:
-        """Take what a fetch from `next_offset` on has brought; a batch that is cut off is to be fetched again."""
-        for position, header in iterate_batches(records):
+    def read(self, part: LogPart) -> None:
+        """See `LogReader.read`."""
+        for position, header in iterate_batches(part.records):
             if header.base_offset < self.next_offset:
                 continue
-            batch = records[position : position + header.length_bytes]
+            batch = part.records[position : position + header.length_bytes]
             self._ledger.saw(batch, header)
             held = _held_by(batch, header)
             if held:
