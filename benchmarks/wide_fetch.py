@@ -38,6 +38,7 @@ from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.threads import Workers
 from odradek.kernel.metadata.image import MetadataImage
+from odradek.kernel.partitions.delays import Delays, Retries
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
@@ -123,6 +124,8 @@ class House:
             known_directory=lambda _topic_id, _index: ZERO_ID,
             broker=lambda _broker_id: None,
             workers=Workers(SystemThreads(), 1),
+            delays=Delays({}, clock.now_ms),
+            retries=Retries({}, clock.now_ms, random.Random(0)),
         )
         self.lifecycle = ReplicaLifecycle(
             self.replicas, opener, on_leader_changed=lambda partition, leader_id, leader_epoch: None

@@ -15,9 +15,9 @@ import trio.testing
 
 from odradek.kernel.contracts.storage import LogRead
 from odradek.kernel.errors import StorageError
-from odradek.kernel.partitions import dead_letter_taking
+from odradek.kernel.machine.turnstile import take_turn
 from odradek.kernel.partitions.dead_letter_batches import LETTERS_MAX
-from odradek.kernel.partitions.dead_letter_taking import SourceRead, Wanted
+from odradek.kernel.partitions.dead_letter_taking import BATCHES_PER_TURN, SourceRead, Wanted
 from odradek.kernel.partitions.dead_letters import DeadLetters
 from odradek.kernel.partitions.delay_recovery import keep_delays
 from odradek.kernel.partitions.following import append_as_follower, rebuild_after_cut, truncate
@@ -361,13 +361,12 @@ MANY: Final = 3 * LETTERS_MAX
 
 def before_turns(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Have something happen whenever others come first."""
-    take_turn = dead_letter_taking.take_turn
 
     async def act_first() -> None:
         act()
         await take_turn()
 
-    monkeypatch.setattr(dead_letter_taking, "take_turn", act_first)
+    monkeypatch.setattr("odradek.kernel.partitions.dead_letter_taking.take_turn", act_first)
 
 
 @pytest.mark.parametrize("is_led_here", [True, False])
@@ -390,7 +389,7 @@ def test_much_in_which_nothing_died_is_looked_at_in_parts(
     dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns: list[int] = []
-    for _ in range(2 * dead_letter_taking.BATCHES_PER_TURN):
+    for _ in range(2 * BATCHES_PER_TURN):
         source.log.fail([Failed(b"waits")])
     source.batches_max = len(source.log.batches)
     before_turns(monkeypatch, lambda: turns.append(1))
@@ -423,13 +422,15 @@ def test_who_leads_no_more_stops_between_two_parts(
 def test_of_two_who_bring_the_same_one_gives_way(
     dead: DeadPartition, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the one before brought is still appended, part by part, when its successor is asked."""
+    """What another broker brought is still appended, part by part, when this one begins to lead the retry topic."""
     values = [b"%d" % number for number in range(MANY)]
     source.log.fail(died(*values))
+    copy(source, led_here(dead, source))
+    source.node_id = OTHER
 
     def move() -> None:
         if dead.letters.taken_count == LETTERS_MAX:
-            source.node_id = OTHER + 1
+            source.node_id = 1
             dead.letters.watch(dead.replica)
 
     before_turns(monkeypatch, move)
