@@ -12,8 +12,10 @@ import contextlib
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -35,6 +37,8 @@ SESSION_MS = 2_000
 MORE = 200
 """How many records more have to be acknowledged, of every partition, before the next accident."""
 ROUNDS_OF_THE_SOAK = 30
+Settings: TypeAlias = Mapping[str, str | int | float | bool]
+NO_SETTINGS: Settings = MappingProxyType({})
 
 
 class Faulty(Served):
@@ -62,18 +66,19 @@ class Load(Worker):
     patience_s = PATIENCE_S
     hung = "some records were never acknowledged"
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, security: Settings = NO_SETTINGS, *, first: int = 0) -> None:
+        """Take where the brokers are, how they are spoken to, and the first number to send."""
         super().__init__()
+        self._first = first
         times = {"socket.timeout.ms": 5_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 1, **times}
-        )
+        kind = {"enable.idempotence": True, "acks": "all", "linger.ms": 1}
+        self._producer = Producer({"bootstrap.servers": bootstrap, **kind, **times, **security})
         self.acknowledged: list[dict[int, int]] = [{} for _ in REPLICAS]
         self.failures: list[KafkaError] = []
 
     def work(self) -> None:
         """See `Worker.work`."""
-        number = 0
+        number = self._first
         while not self.is_ending.is_set():
             if len(self._producer) < 1_000:  # a partition without a leader does not take all the memory
                 for partition in range(len(REPLICAS)):
@@ -119,9 +124,10 @@ def await_agreement(bootstrap: str) -> None:
     until(is_agreed)
 
 
-def read_all(bootstrap: str) -> list[list[tuple[int, int]]]:
+def read_all(bootstrap: str, security: Settings = NO_SETTINGS) -> list[list[tuple[int, int]]]:
     """Return what each partition has: offsets and numbers, in their order."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False})
+    own = {"group.id": "checker", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **own, **security})
     partitions = [TopicPartition(TOPIC, number, 0) for number in range(len(REPLICAS))]
     ends = [consumer.get_watermark_offsets(each, timeout=PATIENCE_S)[1] for each in partitions]
     consumer.assign(partitions)

@@ -1,6 +1,7 @@
-"""Brokers of two builds in one cluster, each a process: rolled forward and back under a real client's load.
+"""Brokers of two builds in one cluster, each a process: rolled forward and back under real clients, with transactions.
 
-In the gate the older build is this one, held to an older level of the metadata, and one broker is rolled. The long form
+In the gate the older build is this one, held to an older level of the metadata, and one broker is rolled; meanwhile
+transactions go back to their older protocol and forward again (Kafka's `transactions_upgrade_test`). The long form
 takes two wheels, each in an environment of its own, and rolls all three, the level as well:
 
     pytest -m sweep tests/cluster/test_rolled_builds.py
@@ -18,8 +19,6 @@ from typing import Any, Final
 import attrs
 import pytest
 import trio
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from odradek.cli.cluster_plan import plan_brokers
 from odradek.cli.serve_many import free_port
@@ -31,13 +30,16 @@ from odradek.kernel.wire.messages.api_57_update_features import FeatureUpdateKey
 from tests.packaging.building import Environment, build
 from tests.packaging.conftest import copy_checkout
 
+from .billing import Bills, create_topics
 from .node_processes import Build, Node
 from .simulated import CONNECTION
 from .test_processes import PATIENCE_S
-from .test_real_faults import REPLICAS, TOPIC, Load, check, read_all
+from .test_real_faults import Load, check, read_all
 
 OLD: Final = METADATA_VERSION_ELR - 1
 UPGRADE, SAFE_DOWNGRADE = 1, 2
+TRANSACTION_VERSION: Final = "transaction.version"
+"""From 2 on each transaction has an epoch of its own (KIP-890)."""
 HOLDS: Final = {
     "kernel/metadata/features.py": r"(METADATA_VERSION_MAX: Final = )\d+()",
     "kernel/config/definitions/odradek.py": r'("odradek.metadata.version.max", INT, )\d+(, )',
@@ -71,10 +73,10 @@ def started(folder: Path, build: Build) -> Iterator[dict[int, Node]]:
             node.kill()
 
 
-def set_level(nodes: Mapping[int, Node], level: int, how: int) -> str:
-    """Ask for a level of the metadata; return why that is refused, nothing when it is not."""
+def set_level(nodes: Mapping[int, Node], level: int, how: int, *, feature: str = METADATA_VERSION) -> str:
+    """Ask for a level, of the metadata or of another feature; return why that is refused, nothing when it is not."""
     host, _, port = nodes[1].address.rpartition(":")
-    update = FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=level, upgrade_type=how)
+    update = FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=how)
 
     async def ask() -> Any:
         async with open_connection(host, int(port), CONNECTION, network=SystemNetwork()) as connection:
@@ -104,27 +106,29 @@ def refused(node: Node, build: Build) -> str:
 
 @contextmanager
 def loaded(nodes: Mapping[int, Node]) -> Iterator[Load]:
-    """Load all the while; what was acknowledged is looked for in the end."""
+    """Load and transactions all the while; what was acknowledged, and committed, is looked for in the end."""
     bootstrap = ",".join(node.address for node in nodes.values())
-    client = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic(TOPIC, len(REPLICAS), replica_assignment=REPLICAS, config={"min.insync.replicas": "2"})
-    client.create_topics([topic])[TOPIC].result(timeout=PATIENCE_S)
-    load = Load(bootstrap)
-    with load.running():
+    create_topics(bootstrap)
+    load, bills = Load(bootstrap), Bills(bootstrap)
+    with load.running(), bills.running():
         load.await_more()
         yield load
     assert load.failures == []
     check(read_all(bootstrap), load.acknowledged)
+    bills.check(bootstrap)
 
 
 def test_one_of_three_is_exchanged_and_back_and_the_level_waits_for_the_others(tmp_path: Path) -> None:
     new = Build(Path(sys.executable))
     old = attrs.evolve(new, settings={"odradek.metadata.version.max": str(OLD)})
     with started(tmp_path, old) as nodes, loaded(nodes) as load:
+        without_epochs = set_level(nodes, 1, SAFE_DOWNGRADE, feature=TRANSACTION_VERSION)
         roll(nodes, (2,), new, load)
+        with_epochs = set_level(nodes, 2, UPGRADE, feature=TRANSACTION_VERSION)
         told = set_level(nodes, METADATA_VERSION_MAX, UPGRADE)
         roll(nodes, (2,), old, load)
 
+    assert (without_epochs, with_epochs) == ("", "")
     assert f"only supports versions 7-{OLD}" in told
 
 
