@@ -91,8 +91,7 @@ class LogParts:
         config, clock, threads = options.config, machine.clock, machine.threads
         self._calls = calls
         self.stages = options.plugins.append_stages()
-        has_tier = config.get_bool("remote.log.storage.system.enable")
-        self.tier = options.plugins.tier(view) if has_tier else None
+        self.tier = options.plugins.tier(view) if config.get_bool("remote.log.storage.system.enable") else None
         self.replicas = Replicas(self._make_engines(), on_progress=events.progressed)
         self.writes = StagedWrites(self.replicas, on_staged=events.staged, on_flush_wanted=lambda: self.flushes.wake())
         self.delivery = DelayDelivery(replicas=self.replicas, writes=self.writes, clock=clock)
@@ -116,6 +115,7 @@ class LogParts:
             clock=clock,
             threads=threads,
             settings=lambda: RetentionSettings.of(published.config),
+            carry=self.delivery.carrying.ask,
         )
         self.compactor = Compactor(
             replicas=self.replicas,

@@ -72,12 +72,14 @@ class Retention:
         clock: Clock,
         threads: Threads,
         settings: Callable[[], RetentionSettings],
+        carry: Callable[[Replica, int], None],
     ) -> None:
         self._replicas = replicas
         self._full_disks = full_disks
         self._policies = policies
         self._clock = clock
         self._settings = settings
+        self._carry = carry
         self._worker = Workers(threads, 1)
         self.deleted_segments = 0
         self.topics_without_policy = 0
@@ -122,11 +124,16 @@ class Retention:
             await self._worker.do(lookup)
         plan = self._policies.plan(state_of(replica, settings, self._clock.now_ms()))
         if plan.deletion is not None:
-            self.deleted_segments += delete_segments(replica, sparing_delayed(replica, plan.deletion))
+            spared = sparing_delayed(replica, plan.deletion)
+            self.deleted_segments += delete_segments(replica, spared)
+            if spared.below < plan.deletion.below and replica.is_leader:
+                self._carry(replica, plan.deletion.below)
 
 
 def sparing_delayed(replica: Replica, deletion: Deletion) -> Deletion:
-    """Return a deletion that leaves what holds records that wait, and all behind it, until they were delivered.
+    """Return a deletion that leaves what holds records that wait, and all behind it.
+
+    Of a leader it goes later, once what waits was carried forward; a follower hears of its leader where the log starts.
 
     As long as it is not known what waits, nothing is deleted.
     """

@@ -5,11 +5,11 @@ Behind what a marker's value has stands ours:
 
     version int16 0 | coordinator epoch int32 0       a marker's value; its readers stop here
     "odd" | version int8 0                            whose value it is
-    flags uint8           1: settled, 2: has ids, 8: delivery; from bit 4 on the codec of the payload; 4: refused
+    flags uint8           1: settled, 2: has ids, 4: carried, 8: delivery; from bit 4 on the codec of the payload
     CRC uint32            of the batch behind, see below; 0 where it is settled
     producer id int64 | producer epoch int16          of the transaction whose end is waited for, else -1
     base timestamp int64 | append time int64          what the records' timestamps are relative to, or are; else -1
-    -1 int64                                          anything else is refused
+    carried from int64                                the companion that holds it all as well, or did; else -1
     count int32
     count x (due int64 | origin int64 | leader epoch int32)
     count x digest 16 bytes                           where it has ids; zeros for none
@@ -18,8 +18,11 @@ Behind what a marker's value has stands ours:
 A *delivery* stands in the same way before a batch of records whose time has come: its only entry is the last of them,
 and says that nothing which is in the order up to there waits any more. With no batch behind, all of it was withdrawn.
 
+What was *carried* forward waits already, in one companion that lies before, and whose segment is about to go. It is the
+same that waits, by its due time and origin, and counts in this companion as soon as the log starts behind the other.
+
 Of what was *produced*, `origin` is the offset within the batch behind and the leader epoch is -1: that of the companion
-itself, so that both are written before offsets are assigned. Of what was delivered both are the first. A
+itself, so that both are written before offsets are assigned. Of what was carried or delivered both are the first. A
 canceller has a due time of -1, and no record in the payload. A dead letter has -2: its record waits for nothing here,
 and is taken to another topic (`kernel/retry`).
 
@@ -42,7 +45,7 @@ from ..records.compression import CompressionType, codec_of, decompress
 from ..records.control import ControlRecordType
 from ..records.reader import read_batch
 from ..records.record import decode_records
-from ..types import NO_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
+from ..types import NO_EPOCH, NO_OFFSET, NO_PRODUCER_ID, NO_TIMESTAMP
 from .headers import ID_DIGEST_BYTES
 
 if TYPE_CHECKING:
@@ -60,10 +63,9 @@ _ENTRY: Final = struct.Struct(">qqi")
 _NO_DIGEST: Final = bytes(ID_DIGEST_BYTES)
 _SETTLED: Final = 1
 _HAS_IDS: Final = 2
-_UNDEFINED: Final = 4
+_CARRIED: Final = 4
 _DELIVERY: Final = 8
 _CODEC_SHIFT: Final = 4
-_UNUSED: Final = -1
 CANCELLER_DUE: Final = -1
 DEAD_DUE: Final = -2
 COMPANION_OFFSETS: Final = 1
@@ -109,6 +111,7 @@ class Companion:
         append_time_ms: Every record's timestamp, where the broker's time counts; else -1.
         producer_id: Whose transaction has to be committed first; -1 for none.
         producer_epoch: That producer's epoch.
+        carried_from: The offset of the companion that its records waited in before; -1 where they were produced here.
         is_delivery: It says what waits no more: all up to its only entry.
     """
 
@@ -120,7 +123,13 @@ class Companion:
     append_time_ms: int = NO_TIMESTAMP
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
+    carried_from: int = NO_OFFSET
     is_delivery: bool = False
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether its records waited elsewhere before."""
+        return self.carried_from != NO_OFFSET
 
     def counts_with(self, header: BatchHeader, own_offset: int) -> bool:
         """Return whether it counts, its own offset and the header of the batch behind it being these."""
@@ -174,13 +183,52 @@ def read_companion(batch: Buffer, header: BatchHeader, position: int = 0) -> Com
     return decode_value(record.value, header.base_offset, header.partition_leader_epoch)
 
 
+class CountedCompanion(NamedTuple):
+    """A companion that counts, and the header of its batch."""
+
+    header: BatchHeader
+    companion: Companion
+
+
+class CompanionReader:
+    """Tells which companions count, of batches in a log's order; one that is not settled when the next one comes."""
+
+    __slots__ = ("_begun",)
+
+    def __init__(self) -> None:
+        """Begin anywhere: a companion whose batch was the last before is not told."""
+        self._begun: CountedCompanion | None = None
+
+    @property
+    def is_amidst(self) -> bool:
+        """Whether the last batch was a companion whose batch is to come."""
+        return self._begun is not None
+
+    def saw(self, batch: Buffer, header: BatchHeader) -> CountedCompanion | None:
+        """Take a batch; return the companion that turns out to count with it: itself, or the one before.
+
+        Raises:
+            CorruptRecordsError: It is a companion, or may have been one, and is damaged.
+        """
+        begun, self._begun = self._begun, None
+        if begun is not None and begun.companion.counts_with(header, begun.header.base_offset):
+            return begun
+        companion = read_companion(batch, header)
+        if companion is None:
+            return None
+        if companion.crc is None:
+            return CountedCompanion(header, companion)
+        self._begun = CountedCompanion(header, companion)
+        return None
+
+
 def encode_value(companion: Companion) -> bytes:
     """Return the value of a companion's record."""
     entries = companion.entries
     has_ids = any(entry.id_digest is not None for entry in entries)
     flags = companion.codec << _CODEC_SHIFT
     flags |= (companion.crc is None) * _SETTLED | has_ids * _HAS_IDS
-    flags |= companion.is_delivery * _DELIVERY
+    flags |= companion.is_carried * _CARRIED | companion.is_delivery * _DELIVERY
     head = _HEAD.pack(
         flags,
         companion.crc or 0,
@@ -188,7 +236,7 @@ def encode_value(companion: Companion) -> bytes:
         companion.producer_epoch,
         companion.base_timestamp,
         companion.append_time_ms,
-        _UNUSED,
+        companion.carried_from,
         len(entries),
     )
     parts = [_OWN, head]
@@ -212,24 +260,26 @@ def decode_value(value: bytes, own_offset: int, leader_epoch: int) -> Companion:
     """
     if not value.startswith(_OWN) or len(value) < len(_OWN) + _HEAD.size:
         raise CorruptRecordsError(f"companion at offset {own_offset}: a value of {len(value)} bytes")
-    flags, crc, producer_id, producer_epoch, base_timestamp, append_time_ms, unused, count = _HEAD.unpack_from(
+    flags, crc, producer_id, producer_epoch, base_timestamp, append_time_ms, carried_from, count = _HEAD.unpack_from(
         value, len(_OWN)
     )
-    is_delivery = bool(flags & _DELIVERY)
+    is_carried, is_delivery = bool(flags & _CARRIED), bool(flags & _DELIVERY)
+    is_placed = is_carried or is_delivery
     entries_start = len(_OWN) + _HEAD.size
     ids_start = entries_start + count * _ENTRY.size
     payload_start = ids_start + (count * ID_DIGEST_BYTES if flags & _HAS_IDS else 0)
     is_one = count == 1 or not is_delivery
-    if flags & _UNDEFINED or unused != _UNUSED:
-        raise CorruptRecordsError(f"companion at offset {own_offset}: flags {flags:#x}, {unused} where -1 is known")
+    if not NO_OFFSET <= carried_from < own_offset or is_carried != (carried_from != NO_OFFSET):
+        told = f"flags {flags:#x}, carried from {carried_from}"
+        raise CorruptRecordsError(f"companion at offset {own_offset}: {told}")
     if count < 0 or not is_one or payload_start > len(value):
         raise CorruptRecordsError(f"companion at offset {own_offset}: {count} entries in {len(value)} bytes")
-    base_offset = 0 if is_delivery else own_offset + COMPANION_OFFSETS
+    base_offset = 0 if is_placed else own_offset + COMPANION_OFFSETS
     digests = _digests(value, ids_start, payload_start, count)
     codec_of(flags >> _CODEC_SHIFT)  # refuses what nobody has defined
     return Companion(
         entries=tuple(
-            WaitingEntry(due_ms, base_offset + origin, epoch if is_delivery else leader_epoch, digest)
+            WaitingEntry(due_ms, base_offset + origin, epoch if is_placed else leader_epoch, digest)
             for (due_ms, origin, epoch), digest in zip(
                 _ENTRY.iter_unpack(value[entries_start:ids_start]), digests, strict=True
             )
@@ -241,6 +291,7 @@ def decode_value(value: bytes, own_offset: int, leader_epoch: int) -> Companion:
         append_time_ms=append_time_ms,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
+        carried_from=carried_from,
         is_delivery=is_delivery,
     )
 

@@ -48,16 +48,28 @@ class HeldRecords:
             raise CorruptRecordsError(f"{len(payload) - start} bytes behind {len(self._places)} records that wait")
         self.size_bytes = len(payload) + ENTRY_BYTES * len(companion.entries)
 
+    def encoded(self, origin: int) -> bytes:
+        """Return a record as it stands here.
+
+        Raises:
+            CorruptRecordsError: It is not there.
+        """
+        _, start, end = self._place(origin)
+        return bytes(self._payload[start:end])
+
+    def _place(self, origin: int) -> tuple[WaitingEntry, int, int]:
+        place = self._places.get(origin)
+        if place is None:
+            raise CorruptRecordsError(f"no record waits here that was produced at offset {origin}")
+        return place
+
     def find(self, origin: int) -> tuple[WaitingEntry, Record]:
         """Return a record, at the offset that it was produced at, and how it waits.
 
         Raises:
             CorruptRecordsError: It is not there, or cannot be read.
         """
-        place = self._places.get(origin)
-        if place is None:
-            raise CorruptRecordsError(f"no record waits here that was produced at offset {origin}")
-        entry, start, end = place
+        entry, start, end = self._place(origin)
         companion = self._companion
         (record,) = decode_records(
             self._payload[start:end],

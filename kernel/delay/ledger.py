@@ -3,6 +3,7 @@
     companion -> held until the batch behind it shows whether it counts
               -> of a transaction: held by its producer until the transaction's end, dropped where that is an abort
               -> the queue, which knows what is due next
+              -> carried forward: kept beside it, until the log starts behind the companion that it was carried from
     delivery  -> the queue: nothing up to there waits any more
 
 On every replica, and whenever a log is read again, it hears the same, so a new leader goes on with its own. A leader
@@ -24,6 +25,7 @@ from ..contracts.delay_queue import WaitingRecord
 from ..records.batch import CorruptRecordsError
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..types import NO_PRODUCER_ID
+from .carried import CarriedEntry, CarriedRecords
 from .companion import WaitingEntry, read_companion
 from .headers import ID_DIGEST_BYTES
 
@@ -40,13 +42,20 @@ _HELD_SHIFT: Final = 12
 _DELIVERIES_MAX: Final = 1000
 """So many deliveries are told apart that may not be committed yet."""
 _MAGIC: Final = b"odrl"
-_VERSION: Final = 2
-_HEAD: Final = struct.Struct(">4sbqiiq")
+_VERSION: Final = 3
+_HEAD: Final = struct.Struct(">4sbqqqqiiiiq")
 _HELD: Final = struct.Struct(">qq")
+_LATE: Final = struct.Struct(">qq")
 _OPEN: Final = struct.Struct(">qqqqi16s")
 _LAST: Final = struct.Struct(">qqi16s")
 _CRC: Final = struct.Struct(">I")
+_BEFORE_ALL: Final = (-1, -1)
 _NO_DIGEST: Final = bytes(ID_DIGEST_BYTES)
+
+
+def stretch_end(offset: int) -> int:
+    """Return where the stretch of an offset ends: so finely is it known where something waits."""
+    return ((offset >> _HELD_SHIFT) + 1) << _HELD_SHIFT
 
 
 class OpenEntry(NamedTuple):
@@ -64,7 +73,7 @@ class DelayLedger:
         last_delivery: What the last note says, a delivery whose only entry has a digest; None before the first. So
             says how far a dead-letter partition was taken: what waited here itself and was delivered says nothing.
         last_delivery_offset: Where that stands.
-        on_due: Called with the earliest due time of what has begun to wait.
+        on_due: Called with the earliest due time of what has begun to wait; with 0 when the queue is to `prepare` soon.
         on_unreadable: Called with the offset of a companion that cannot be read, and why: nothing of it waits.
     """
 
@@ -91,8 +100,11 @@ class DelayLedger:
         self.last_delivery_offset = -1
         self._begun: tuple[int, Companion] | None = None
         self._open: dict[int, list[OpenEntry]] = {}
+        self._carried = CarriedRecords()
+        self._start_offset = 0
         self._held: dict[int, int] = {}
-        self._through_ms = -1
+        self._through = _BEFORE_ALL
+        self._late: set[tuple[int, int]] = set()  # came to wait when deliveries had gone further, and waits
         self._committed_ms = -1
         self._deliveries: deque[tuple[int, int]] = deque()
 
@@ -133,7 +145,10 @@ class DelayLedger:
             self._begun = header.base_offset, companion
 
     def start_advanced(self, offset: int) -> None:
-        """Take note that the log starts at an offset: what is held below it does not wait any more."""
+        """Take note that the log starts at an offset: what is held below waits where it was carried to, or nowhere."""
+        if offset > self._start_offset:
+            self._start_offset = offset
+            self.on_due(0)
         self.queue.start_advanced(offset)
         first = offset >> _HELD_SHIFT
         self._held = {stretch: due_ms for stretch, due_ms in self._held.items() if stretch >= first}
@@ -143,6 +158,9 @@ class DelayLedger:
                 self._open[producer_id] = stay
             else:
                 del self._open[producer_id]
+        self._admit(self._carried.start_advanced(offset))
+
+    # --------------------------------------------------------------------------------------- what the log has to keep
 
     def needed_from(self, high_watermark: int) -> int | None:
         """Return an offset at or below the first companion of which something waits; None where nothing does.
@@ -150,14 +168,59 @@ class DelayLedger:
         Args:
             high_watermark: Of the log: what a delivery behind it has delivered another leader may not have, and waits.
         """
+        self._forget_delivered(high_watermark)
+        starts = [stretch << _HELD_SHIFT for stretch in self._held]
+        return min([*starts, *self._open_companions()], default=None)
+
+    def needed_at(self, offset: int, high_watermark: int) -> int | None:
+        """Return the first offset from `offset` on where a companion may lie of which something waits; None: nowhere.
+
+        What waits for the end of its transaction is left out, see `first_open`.
+        """
+        self._forget_delivered(high_watermark)
+        first = offset >> _HELD_SHIFT
+        stretch = min((stretch for stretch in self._held if stretch >= first), default=None)
+        return None if stretch is None else max(stretch << _HELD_SHIFT, offset)
+
+    @property
+    def first_open(self) -> int | None:
+        """The offset of the first companion that waits for the end of its transaction; None without one."""
+        return min(self._open_companions(), default=None)
+
+    def waiting_of(self, offset: int, companion: Companion) -> list[WaitingEntry]:
+        """Return what is to be carried forward from a companion: what waits, was not withdrawn, and nowhere else waits.
+
+        Args:
+            offset: Its offset, at or above the log's start.
+            companion: It counts, and its transaction was committed.
+        """
+        elsewhere = self._carried.of(offset)
+        found = []
+        for entry in companion.entries:
+            key = entry[:2]
+            if entry.is_canceller or entry.is_dead or key in elsewhere:
+                continue
+            waits = key > self._through or key in self._late
+            if waits and not self.queue.is_withdrawn(entry.id_digest, entry.origin):
+                found.append(entry)
+        return found
+
+    def _open_companions(self) -> list[int]:
+        return [entries[0].companion for entries in self._open.values()]
+
+    def _forget_delivered(self, high_watermark: int) -> None:
         while self._deliveries and self._deliveries[0][0] <= high_watermark:
             self._committed_ms = self._deliveries.popleft()[1]
         if not self.queue.waiting_count and not self._deliveries:
             self._held.clear()
         else:
             self._held = {stretch: due_ms for stretch, due_ms in self._held.items() if due_ms >= self._committed_ms}
-        starts = [stretch << _HELD_SHIFT for stretch in self._held]
-        return min([*starts, *(entries[0].companion for entries in self._open.values())], default=None)
+
+    def _hold(self, offset: int, due_ms: int) -> None:
+        stretch = offset >> _HELD_SHIFT
+        self._held[stretch] = max(self._held.get(stretch, -1), due_ms, self._through[0])
+
+    # -------------------------------------------------------------------------------------------------------- inside
 
     def _take(self, offset: int, companion: Companion, *, end: int) -> None:
         """Take a companion that counts; what belongs to it ends at an offset."""
@@ -166,6 +229,8 @@ class DelayLedger:
             if last.id_digest is not None:
                 self.last_delivery, self.last_delivery_offset = last, offset
             self._delivered(last, end)
+        elif companion.is_carried:
+            self._take_carried(companion.carried_from, [CarriedEntry(offset, entry) for entry in companion.entries])
         elif companion.producer_id == NO_PRODUCER_ID:
             self._admit([OpenEntry(offset, entry) for entry in companion.entries])
         else:
@@ -175,12 +240,20 @@ class DelayLedger:
                 if not entry.is_canceller and not entry.is_dead:
                     self.queue.note_due(entry.due_ms)
 
+    def _take_carried(self, carried_from: int, entries: list[CarriedEntry]) -> None:
+        if carried_from < self._start_offset:
+            self._admit(entries)
+            return
+        self._carried.take(carried_from, entries)
+        for offset, entry in entries:
+            self._hold(offset, entry.due_ms)
+
     def _end(self, producer_id: int, *, is_commit: bool) -> None:
         entries = self._open.pop(producer_id, None)
         if entries and is_commit:
             self._admit(entries)
 
-    def _admit(self, entries: Sequence[OpenEntry]) -> None:
+    def _admit(self, entries: Sequence[OpenEntry | CarriedEntry]) -> None:
         earliest_ms: int | None = None
         for offset, entry in entries:
             if entry.is_dead:
@@ -189,20 +262,27 @@ class DelayLedger:
                 assert entry.id_digest is not None, "a canceller has a name"
                 self.queue.cancelled(entry.id_digest, entry.origin)
                 continue
+            if offset < self._start_offset:
+                continue  # it was read for what else it says
             due_ms = entry.due_ms
             self.queue.waits(WaitingRecord(due_ms, entry.origin, offset))
+            if entry[:2] <= self._through:
+                self._late.add(entry[:2])
             earliest_ms = due_ms if earliest_ms is None else min(earliest_ms, due_ms)
-            stretch = offset >> _HELD_SHIFT
-            self._held[stretch] = max(self._held.get(stretch, -1), due_ms, self._through_ms)
+            self._hold(offset, due_ms)
         if earliest_ms is not None:
             self.on_due(earliest_ms)
 
     def _delivered(self, last: WaitingEntry, end: int) -> None:
         self.queue.delivered(last.due_ms, last.origin)
-        self._through_ms = max(self._through_ms, last.due_ms)
+        through = last[:2]
+        self._through = max(self._through, through)
+        if self._late:
+            self._late = {key for key in self._late if key > through}
+        self._carried.delivered(end, *through)
         if len(self._deliveries) >= _DELIVERIES_MAX:  # nobody asks: the last two are told as the later one
             self._deliveries.pop()
-        self._deliveries.append((end, self._through_ms))
+        self._deliveries.append((end, self._through[0]))
         pending = min((entries[0].entry.origin for entries in self._open.values()), default=None)
         self.queue.forget_cancels(last.due_ms, pending)
 
@@ -212,11 +292,16 @@ class DelayLedger:
         """Write all of it, in pieces; nothing may be changed meanwhile."""
         assert not self.is_amidst, "a companion is kept with its batch"
         opened = [(producer_id, each) for producer_id, entries in self._open.items() for each in entries]
-        head = _HEAD.pack(_MAGIC, _VERSION, self._committed_ms, len(self._held), len(opened), self.last_delivery_offset)
+        carried = list(self._carried.waiting())
+        kept: list[tuple[int, OpenEntry | CarriedEntry]] = [*opened, *carried]
+        counts = len(self._held), len(self._late), len(opened), len(carried)
+        through = *self._through, self._start_offset
+        head = _HEAD.pack(_MAGIC, _VERSION, self._committed_ms, *through, *counts, self.last_delivery_offset)
         head += b"".join(_HELD.pack(*held) for held in self._held.items())
+        head += b"".join(_LATE.pack(*key) for key in sorted(self._late))
         head += b"".join(
-            _OPEN.pack(producer_id, each.companion, *each.entry[:3], each.entry.id_digest or _NO_DIGEST)
-            for producer_id, each in opened
+            _OPEN.pack(number, each.companion, *each.entry[:3], each.entry.id_digest or _NO_DIGEST)
+            for number, each in kept
         )
         last = self.last_delivery
         if last is not None:
@@ -231,10 +316,14 @@ class DelayLedger:
             ValueError: It is damaged, or of another version; nothing was changed.
         """
         try:
-            magic, version, through_ms, held_count, open_count, last_offset = _HEAD.unpack_from(data)
-            opened_start = _HEAD.size + held_count * _HELD.size
-            opened_end = opened_start + open_count * _OPEN.size
-            end = opened_end + (_LAST.size if last_offset >= 0 else 0)
+            magic, version, committed_ms, *through, start_offset, held, late, opened, carried, last_offset = (
+                _HEAD.unpack_from(data)
+            )
+            late_start = _HEAD.size + held * _HELD.size
+            opened_start = late_start + late * _LATE.size
+            carried_start = opened_start + opened * _OPEN.size
+            carried_end = carried_start + carried * _OPEN.size
+            end = carried_end + (_LAST.size if last_offset >= 0 else 0)
             (crc,) = _CRC.unpack_from(data, end)
         except struct.error as error:
             raise ValueError(f"the checkpoint of a delay ledger breaks off: {error}") from error
@@ -243,12 +332,18 @@ class DelayLedger:
         queue = self._factory.restore(data[end + _CRC.size :])
         self.clear()
         self.queue = queue
-        self._through_ms = self._committed_ms = through_ms
-        self._held = dict(_HELD.iter_unpack(data[_HEAD.size : opened_start]))
+        self._committed_ms, self._start_offset = committed_ms, start_offset
+        self._through = through[0], through[1]
+        self._held = dict(_HELD.iter_unpack(data[_HEAD.size : late_start]))
+        self._late = {(due_ms, origin) for due_ms, origin in _LATE.iter_unpack(data[late_start:opened_start])}
         self.last_delivery_offset = last_offset
         if last_offset >= 0:
-            due_ms, origin, epoch, digest = _LAST.unpack_from(data, opened_end)
-            self.last_delivery = WaitingEntry(due_ms, origin, epoch, None if digest == _NO_DIGEST else digest)
-        for producer_id, offset, due_ms, origin, epoch, digest in _OPEN.iter_unpack(data[opened_start:opened_end]):
-            entry = WaitingEntry(due_ms, origin, epoch, None if digest == _NO_DIGEST else digest)
-            self._open.setdefault(producer_id, []).append(OpenEntry(offset, entry))
+            self.last_delivery = _entry(*_LAST.unpack_from(data, carried_end))
+        for producer_id, offset, *told in _OPEN.iter_unpack(data[opened_start:carried_start]):
+            self._open.setdefault(producer_id, []).append(OpenEntry(offset, _entry(*told)))
+        for carried_from, offset, *told in _OPEN.iter_unpack(data[carried_start:carried_end]):
+            self._carried.take(carried_from, [CarriedEntry(offset, _entry(*told))])
+
+
+def _entry(due_ms: int, origin: int, leader_epoch: int, digest: bytes) -> WaitingEntry:
+    return WaitingEntry(due_ms, origin, leader_epoch, None if digest == _NO_DIGEST else digest)

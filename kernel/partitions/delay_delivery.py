@@ -22,6 +22,7 @@ from ..contracts.services import Metric
 from ..errors import KafkaError
 from ..machine.turnstile import take_turn
 from .delay_beginnings import DelayBeginnings
+from .delay_carrying import DelayCarrying
 from .leading import append_delivery
 
 if TYPE_CHECKING:
@@ -65,11 +66,13 @@ class DelayDelivery:
 
     Attributes:
         beginnings: Gives replicas ledgers whose topics have begun to have delayed records.
+        carrying: Carries forward what waits in segments that are to go.
         statistics: What was done.
     """
 
     def __init__(self, *, replicas: Replicas, writes: StagedWrites, clock: Clock) -> None:
         self.beginnings = DelayBeginnings(replicas)
+        self.carrying = DelayCarrying(replicas=replicas, writes=writes, clock=clock)
         self._replicas = replicas
         self._writes = writes
         self._clock = clock
@@ -123,6 +126,7 @@ class DelayDelivery:
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.beginnings.run, name="beginnings of delayed records")
+            nursery.start_soon(self.carrying.run, name="delayed records that are carried forward")
             await self._deliver_for_ever()
 
     async def _deliver_for_ever(self) -> None:
@@ -194,8 +198,11 @@ class DelayDelivery:
         except Exception as error:  # its disk's, or a plugin's: its partition pays, nobody else
             self._replicas.fail(replica, error)
             return
-        if due_ms is not None:
-            self.note_due(ledger, due_ms if has_more else max(due_ms, self._clock.now_ms() + 1))
+        now_ms = self._clock.now_ms()
+        if has_more:
+            self.note_due(ledger, now_ms)
+        elif due_ms is not None:
+            self.note_due(ledger, max(due_ms, now_ms + 1))
 
     def _deliver_some(self, replica: Replica, ledger: DelayLedger) -> bool:
         """Append one batch of what is due; return whether there may be more."""
@@ -233,6 +240,11 @@ def delay_metrics(delivery: DelayDelivery) -> list[tuple[str, Metric]]:
             "lateness_ms",
             "How late the first record of each delivery came, in milliseconds, all together.",
             lambda: counted.lateness_ms_sum,
+        ),
+        (
+            "carried",
+            "Records that were appended again, since the segment that they waited in was to go.",
+            lambda: delivery.carrying.carried_count,
         ),
         ("unreadable", "Batches whose delayed records could not be read.", lambda: counted.unreadable_count),
     ]

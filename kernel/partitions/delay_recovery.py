@@ -41,6 +41,7 @@ def read_delays_in_steps(partition_log: PartitionLog, ledger: DelayLedger) -> Ge
     """Fill a ledger anew from the newest sound checkpoint on; return up to where the log was read."""
     ledger.clear()
     start_offset = _restore_newest(partition_log, ledger)
+    ledger.start_advanced(partition_log.log_start_offset)  # so nothing is kept of what does not count any more
     end_offset = yield from replay_delays_in_steps(partition_log, ledger, start_offset)
     ledger.start_advanced(partition_log.log_start_offset)
     return end_offset

@@ -7,6 +7,7 @@
 | `delay_recovery` | fills it from the log, and keeps it beside that |
 | `leading`, `following` | tell it of what is appended |
 | `delay_delivery`, `delay_batches` | has what is due appended; makes the batches |
+| `delay_carrying`, `delay_pieces` | has what waits in segments that are to go appended again |
 | `dead_letters`, `dead_letter_taking`, `dead_letter_batches` | have dead letters of retry topics appended to theirs |
 """
 

@@ -197,6 +197,7 @@ def begin_anew(replica: Replica, start_offset: int, now_ms: int) -> None:
         rebuild_producers(replica.log, replica.producers, now_ms)  # of an empty log
         if replica.delays is not None:
             replica.delays.clear()
+            replica.delays.start_advanced(start_offset)
     except Exception as error:
         raise replica.gone_wrong(error) from error
     note_leader(replica, start_offset, start_offset)  # what the leader gave up was committed

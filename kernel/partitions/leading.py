@@ -15,6 +15,8 @@ from ..records.control import EndTransactionMarker, read_control_record
 from .replica import NOT_LEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..contracts.append_stage import Diverted
     from ..records.batch import BatchHeader
     from ..types import Buffer
@@ -184,6 +186,30 @@ def append_delivery(replica: Replica, note: Buffer, records: Buffer | None) -> N
     _append_own(replica, note, is_told=True)
     if records is not None:
         _append_own(replica, records, is_told=True)
+
+
+def append_carried(replica: Replica, batches: Sequence[Buffer]) -> None:
+    """Stage batches that carry forward what waits.
+
+    Raises:
+        KafkaError: This replica does not lead.
+    """
+    check_leads(replica, 1)
+    for batch in batches:
+        _append_own(replica, batch, is_told=True)
+
+
+def advance_log_start(replica: Replica, offset: int) -> None:
+    """Hide the records below `offset`; the segments that hold nothing else go in the background, as in Kafka.
+
+    Args:
+        replica: Where.
+        offset: Above where its log starts, at most its high watermark.
+    """
+    replica.log.advance_log_start(offset)
+    replica.producers.transactions.advance_log_start(offset)
+    if replica.delays is not None:
+        replica.delays.start_advanced(offset)
 
 
 def _check_coordinators(

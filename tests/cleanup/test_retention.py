@@ -58,6 +58,7 @@ def clean(hosted: Hosted, policies: Policies | None = None, **settings: int | tu
         clock=hosted.clock,
         threads=SystemThreads(),
         settings=lambda: RetentionSettings(300_000),
+        carry=lambda replica, below: None,
     )
     trio.run(retention.clean)
     return hosted.replicas.get("t", 0)

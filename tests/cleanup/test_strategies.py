@@ -72,6 +72,7 @@ def retain(topic: CompactedTopic) -> Retention:
         clock=topic.hosted.clock,
         threads=SystemThreads(),
         settings=lambda: RetentionSettings(1),
+        carry=lambda replica, below: None,
     )
     trio.run(retention.clean)
     return retention

@@ -200,6 +200,7 @@ class World:
             clock=self.topic.hosted.clock,
             threads=SystemThreads(),
             settings=lambda: RetentionSettings(1),
+            carry=lambda replica, below: None,
         )
         trio.run(retention.clean)
         self.configure()

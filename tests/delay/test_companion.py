@@ -36,7 +36,7 @@ INT64S = st.integers(-(2**63), 2**63 - 1)
 DUES = st.integers(CANCELLER_DUE, 2**63 - 1)
 DIGESTS = st.none() | st.binary(min_size=ID_DIGEST_BYTES, max_size=ID_DIGEST_BYTES).filter(any)
 PRODUCED = st.lists(st.builds(WaitingEntry, DUES, st.integers(0, 2**31 - 1), st.just(-1), DIGESTS), max_size=5)
-DELIVERED = st.builds(WaitingEntry, DUES, st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1), DIGESTS)
+PLACED = st.builds(WaitingEntry, DUES, st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1), DIGESTS)
 COMMON = {
     "payload": st.binary(max_size=20),
     "crc": st.none() | st.integers(0, 2**32 - 1),
@@ -46,8 +46,10 @@ COMMON = {
     "producer_id": INT64S,
     "producer_epoch": st.integers(-(2**15), 2**15 - 1),
 }
-COMPANIONS = st.builds(Companion, entries=PRODUCED.map(tuple), **COMMON) | st.builds(
-    Companion, entries=st.tuples(DELIVERED), is_delivery=st.just(True), **COMMON
+COMPANIONS = (
+    st.builds(Companion, entries=PRODUCED.map(tuple), **COMMON)
+    | st.builds(Companion, entries=st.tuples(PLACED), is_delivery=st.just(True), **COMMON)
+    | st.builds(Companion, entries=st.lists(PLACED).map(tuple), carried_from=st.integers(0, OFFSET - 1), **COMMON)
 )
 GOLDEN = (
     "0000 00000000"  # a marker's value: version, coordinator epoch
@@ -55,7 +57,7 @@ GOLDEN = (
     "02 89abcdef"  # has ids; the CRC of the batch behind
     "0000000000000007 0001"  # the producer whose transaction is waited for, its epoch
     "0000018bcfe56800 ffffffffffffffff"  # base timestamp; no append time
-    "ffffffffffffffff"  # nothing
+    "ffffffffffffffff"  # it was not carried
     "00000002"
     "0000018bcfe57b88 0000000000000002 ffffffff"  # due; third of its batch; the companion's epoch
     "ffffffffffffffff 0000000000000004 ffffffff"  # a canceller, fifth of its batch
@@ -81,7 +83,7 @@ def golden_companion() -> Companion:
 
 def placed(companion: Companion) -> Companion:
     """Return a companion as it is read from where it stands in these tests."""
-    if companion.is_delivery:
+    if companion.is_delivery or companion.is_carried:
         return companion
     entries = (entry._replace(origin=OFFSET + 1 + entry.origin, leader_epoch=EPOCH) for entry in companion.entries)
     return attrs.evolve(companion, entries=tuple(entries))
@@ -200,11 +202,11 @@ def test_a_codec_that_nobody_has_defined_is_refused() -> None:
         decode_value(bytes(value), OFFSET, EPOCH)
 
 
-@pytest.mark.parametrize(("flags", "unused"), [(2, 5), (2 | 4, -1), (2 | 4, 5)])
-def test_what_says_something_that_nobody_has_defined_is_refused(flags: int, unused: int) -> None:
+@pytest.mark.parametrize(("flags", "carried_from"), [(2, 5), (2 | 4, -1), (2 | 4, -2), (2 | 4, OFFSET)])
+def test_what_was_carried_from_nowhere_or_from_behind_is_refused(flags: int, carried_from: int) -> None:
     value = bytearray(encode_value(golden_companion()))
     value[10] = flags
-    struct.pack_into(">q", value, 41, unused)
+    struct.pack_into(">q", value, 41, carried_from)
 
     with pytest.raises(CorruptRecordsError, match="companion at offset 1000"):
         decode_value(bytes(value), OFFSET, EPOCH)

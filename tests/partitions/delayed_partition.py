@@ -10,6 +10,7 @@ from odradek.kernel.config.delay_checks import DelaySettings
 from odradek.kernel.contracts.append_stage import Diverted
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay.headers import DELAY_CANCEL, DELAY_ID, DELAYED_FROM, DELIVER_AFTER
+from odradek.kernel.delay.ledger import DelayLedger
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.delay_delivery import DelayDelivery
@@ -30,6 +31,8 @@ from .hosted import PLAIN, Hosted
 
 WAITS = DelaySettings(takes_new=True, delay_ms_max=10**12, queue="wheel")
 PRODUCER = 5
+LOOKS = 20
+"""How often somebody looks whether a piece is committed."""
 
 
 class Sent(NamedTuple):
@@ -135,6 +138,12 @@ class DelayedPartition:
         return self.hosted.replicas.get("t", 0)
 
     @property
+    def ledger(self) -> DelayLedger:
+        assert self.replica.delays is not None
+
+        return self.replica.delays
+
+    @property
     def now_ms(self) -> int:
         return self.hosted.clock.now_ms()
 
@@ -195,6 +204,21 @@ class DelayedPartition:
     def pass_time(self, duration_ms: int) -> None:
         self.hosted.clock.advance(duration_ms)
         self.deliver()
+
+    def carry(self, below: int) -> int:
+        """Have what waits below an offset carried forward, as far as it is committed; return how many records."""
+        carrying = self.delivery.carrying.begin(self.replica, below)
+        for _ in range(LOOKS):
+            if not run_at_once(carrying.step()):
+                break
+            self.hosted.writes.write_staged()
+        return carrying.carried_count
+
+    def take_segments(self, below: int) -> int:
+        """Do what retention does: carry forward, and delete what lies below an offset in whole segments."""
+        count = self.carry(below)
+        self.replica.log.delete_segments_below(self.replica.log.log_start_offset)
+        return count
 
     def rot(self, offset: int) -> None:
         """Have the disk forget a bit of the last record of the batch at an offset."""

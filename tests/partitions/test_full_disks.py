@@ -53,6 +53,7 @@ class Filling:
                 clock=self.hosted.clock,
                 threads=SystemThreads(),
                 settings=settings_of,
+                carry=lambda replica, below: None,
             ).clean
         )
 

@@ -36,6 +36,7 @@ READERS = {
     "kernel/machine/clock.py": "it is the clock",
     "kernel/partitions/dead_letter_taking.py": STAMPS,
     "kernel/partitions/delay_delivery.py": COMPARES,
+    "kernel/partitions/delay_pieces.py": STAMPS,
     "kernel/partitions/marker_writer.py": STAMPS,
     "kernel/partitions/replica_opener.py": COMPARES,
     "kernel/partitions/upkeep.py": COMPARES,

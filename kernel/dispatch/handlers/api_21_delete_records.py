@@ -15,6 +15,7 @@ from ...contracts.api_handler import PENDING
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
 from ...partitions.delay_recovery import start_with_companion
+from ...partitions.leading import advance_log_start
 from ...purgatory.delayed_operation import Outcome
 from ...types import NO_EPOCH, NO_OFFSET
 from ...wire.messages.api_21_delete_records import (
@@ -173,7 +174,7 @@ class DeleteRecordsHandler:
         if replica.delays is not None or replica.delay_beginning is not None:
             target = start_with_companion(replica.log, target)
         if target > replica.log.log_start_offset:
-            _advance_log_start(replica, target)
+            advance_log_start(replica, target)
             self._replicas.changed.note((replica,))
         return replica, target
 
@@ -194,11 +195,3 @@ class DeleteRecordsHandler:
             for topic in request.topics
         ]
         return DeleteRecordsResponse(topics=topics)
-
-
-def _advance_log_start(replica: Replica, offset: int) -> None:
-    """Hide the records below `offset`; the segments that hold nothing else go in the background, as in Kafka."""
-    replica.log.advance_log_start(offset)
-    replica.producers.transactions.advance_log_start(offset)
-    if replica.delays is not None:
-        replica.delays.start_advanced(offset)

@@ -120,6 +120,7 @@ class WaitingRecords:
     def __init__(self, start_offset: int) -> None:
         """Begin where the log does."""
         self._ledger = DelayLedger(_QUEUES, on_due=_nothing, on_unreadable=_nothing)
+        self._ledger.start_advanced(start_offset)
         self._held: dict[int, list[tuple[WaitingEntry, Record]]] = {}
         self.next_offset = start_offset
 

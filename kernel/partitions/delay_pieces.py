@@ -1,0 +1,191 @@
+"""Shell: carries forward what waits in one partition below an offset: pieces, each committed before the next.
+
+What waits for the end of its transaction is not carried: that ends soon, and until then its segment stays.
+
+What was carried is old enough to be taken again when it is as old as the topic's retention. Where it is its size that
+has it taken, in a log of which most waits, that would be at once, and for ever: so it waits for a day, or for twice as
+many offsets behind it as records wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ..delay.carrying import carry
+from ..delay.companion import COMPANION_OFFSETS, CompanionReader
+from ..delay.ledger import stretch_end
+from ..records.batch import CorruptRecordsError, read_header
+from ..types import NO_PRODUCER_ID
+from .delay_recovery import ENTRY_BYTES
+from .leading import advance_log_start, append_carried
+from .recovery import BYTES_PER_STEP
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ..delay.companion import Companion
+    from ..machine.clock import Clock
+    from ..records.batch import BatchHeader
+    from .changed_replicas import ChangedReplicas
+    from .replica import Replica
+    from .staged_writes import StagedWrites
+
+log = logging.getLogger(__name__)
+
+PIECE_BYTES: Final = 1 << 20
+"""About so much is appended before it has to be committed and the log's start follows."""
+AGAIN_MS: Final = 24 * 60 * 60 * 1000
+GROWN_TIMES: Final = 2
+
+
+class Carrying:
+    """What is under way in one partition. Owned by a task.
+
+    Attributes:
+        replica: Which.
+        below: Retention wants what lies below gone.
+        carried_count: How many records were appended again.
+    """
+
+    def __init__(
+        self, replica: Replica, below: int, *, writes: StagedWrites, clock: Clock, changed: ChangedReplicas
+    ) -> None:
+        """Begin at the log's start.
+
+        Args:
+            replica: It leads, and has a ledger.
+            below: Whole batches lie below this offset, all of them committed.
+            writes: The way to the disk.
+            clock: Whose wall clock says how old a batch is.
+            changed: Told of a log that starts later.
+        """
+        assert replica.delays is not None, "only a replica with a ledger has something that waits"
+        self.replica = replica
+        self.below = below
+        self.carried_count = 0
+        self._writes = writes
+        self._clock = clock
+        self._changed = changed
+        self._ledger = replica.delays
+        self._leader_epoch = replica.leader_epoch
+        self._position = replica.log.log_start_offset  # what waited below was carried, or was delivered
+        self._committed_at: int | None = None  # when the high watermark is there, the log may start at the position
+        self._is_stopped = False  # what lies at the position is not carried now
+        self._piece_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"<Carrying: {self.replica.partition}, from {self._position} to {self.below}>"
+
+    @property
+    def is_led(self) -> bool:
+        """Whether the replica leads as it did when this began."""
+        replica = self.replica
+        is_same = replica.leader_epoch == self._leader_epoch and replica.delays is self._ledger
+        return is_same and replica.is_leader and replica.offline_reason is None
+
+    def step(self) -> Generator[None, None, bool]:
+        """Carry one piece, or have the log start behind the one before; return False when there is no more to do.
+
+        Raises:
+            KafkaError: It does not lead any more.
+            StorageError: The disk fails.
+        """
+        if not self.is_led:
+            return False
+        if self._committed_at is not None:
+            if self.replica.high_watermark < self._committed_at:
+                return True
+            self._advance()
+            self._committed_at = None
+            if self._is_stopped or self._position >= self.below:
+                return False
+        yield from self._carry_piece()
+        self._committed_at = self.replica.log.log_end_offset
+        return self.is_led
+
+    def _advance(self) -> None:
+        replica, start = self.replica, min(self._position, self.below)
+        first_open = self._ledger.first_open
+        if first_open is not None:
+            start = min(start, first_open)
+        if start > replica.log.log_start_offset:
+            advance_log_start(replica, start)
+            self._changed.note((replica,))
+            log.debug("%s: starts at offset %d, behind what was carried forward", replica.partition, start)
+
+    def _carry_piece(self) -> Generator[None, None, None]:
+        replica = self.replica
+        self._piece_bytes = 0
+        while self._piece_bytes < PIECE_BYTES and not self._is_stopped and self.is_led:
+            start = max(self._position, replica.log.log_start_offset)
+            needed_at = self._ledger.needed_at(start, replica.high_watermark)
+            if needed_at is None or needed_at >= self.below:
+                self._position = max(start, self.below)
+                return
+            self._position = needed_at
+            yield from self._carry_stretch(min(self.below, stretch_end(needed_at)))
+
+    def _carry_stretch(self, end_offset: int) -> Generator[None, None, None]:
+        """Carry what waits from the position on below an offset, as far as a piece goes."""
+        reader = CompanionReader()
+        for batch in self.replica.log.batches(self._position):
+            header = read_header(batch)
+            for _ in range(1 + len(batch) // (ENTRY_BYTES if header.is_control else BYTES_PER_STEP)):
+                yield
+            if header.base_offset < self._position:
+                continue  # it holds the position
+            if not self.is_led or (not reader.is_amidst and self._ends_at(header.base_offset, end_offset)):
+                return
+            self._take(reader, batch, header)
+            if self._is_stopped:
+                return
+            if not reader.is_amidst:
+                self._position = header.next_offset
+        self._is_stopped = True  # the log ends before it should, or amidst: another time there is more of it
+
+    def _ends_at(self, offset: int, end_offset: int) -> bool:
+        first_open = self._ledger.first_open
+        self._is_stopped = first_open is not None and offset >= first_open
+        is_end = self._is_stopped or offset >= end_offset or self._piece_bytes >= PIECE_BYTES
+        if is_end:
+            self._position = offset
+        return is_end
+
+    def _take(self, reader: CompanionReader, batch: memoryview, header: BatchHeader) -> None:
+        """Take the next batch; nothing is awaited between looking at what waits and appending it."""
+        try:
+            counted = reader.saw(batch, header)
+        except CorruptRecordsError:
+            return  # the ledger has told of it
+        if counted is not None and not counted.companion.is_delivery:
+            self._carry(*counted)
+
+    def _carry(self, header: BatchHeader, companion: Companion) -> None:
+        replica, ledger, offset = self.replica, self._ledger, header.base_offset
+        if companion.producer_id != NO_PRODUCER_ID and _is_aborted(replica, offset, companion):
+            return
+        waiting = ledger.waiting_of(offset, companion)
+        if not waiting:
+            return
+        now_ms = self._clock.now_ms()
+        if companion.is_carried and header.max_timestamp > now_ms - AGAIN_MS:
+            grown = replica.log.log_end_offset - offset
+            self._is_stopped = grown < GROWN_TIMES * ledger.queue.waiting_count
+            if self._is_stopped:
+                return
+        try:
+            batches = list(carry(offset, companion, waiting, now_ms))
+        except CorruptRecordsError as error:
+            ledger.on_unreadable(offset, error)  # nobody will ever read it: what is behind it goes on
+            return
+        append_carried(replica, batches)
+        self._writes.stage(replica)
+        self.carried_count += len(waiting)
+        self._piece_bytes += sum(map(len, batches))
+
+
+def _is_aborted(replica: Replica, offset: int, companion: Companion) -> bool:
+    origin = offset + COMPANION_OFFSETS
+    aborted = replica.producers.transactions.aborted_between(origin, origin + 1)
+    return any(each.producer_id == companion.producer_id for each in aborted)

@@ -1,0 +1,269 @@
+"""What waits in segments that retention takes is carried forward: what is, what is not, when the log starts later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from odradek.kernel.cleanup.log_states import Policies
+from odradek.kernel.cleanup.retention import Retention, RetentionSettings
+from odradek.kernel.contracts.cleanup import CleanupSettings
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.delay.companion import read_companion
+from odradek.kernel.errors import KafkaError
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
+from odradek.kernel.partitions import delay_carrying, delay_pieces
+from odradek.kernel.partitions.delay_pieces import AGAIN_MS
+from odradek.kernel.partitions.following import append_as_follower, note_leader
+from odradek.kernel.records.batch import read_header
+from odradek.plugins.cleanup.delete import DeletePolicy
+
+from .delayed_partition import DelayedPartition, Sent
+
+LATER = Sent(b"later", 1_000, b"name")
+NOW = Sent(b"now")
+FAR_MS = 10 * AGAIN_MS
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Iterator[DelayedPartition]:
+    partition = DelayedPartition(tmp_path / "p", log_config=LogConfig(segment_bytes=1_000))
+    yield partition
+    partition.close()
+
+
+def carried_from(partition: DelayedPartition) -> list[int]:
+    """Return the offsets of the companions that something was carried forward from, in the log's order."""
+    found = []
+    for batch in partition.batches():
+        companion = read_companion(batch, read_header(batch))
+        if companion is not None and companion.is_carried:
+            found.append(companion.carried_from)
+    return found
+
+
+def test_what_waits_is_carried_and_the_log_starts_behind_it(partition: DelayedPartition) -> None:
+    partition.produce([NOW, LATER])
+    end = partition.replica.high_watermark
+
+    assert partition.carry(end) == 1
+    assert partition.replica.log.log_start_offset == end
+    assert carried_from(partition) == [0]
+    partition.deliver()
+    assert partition.ledger.queue.waiting_count == 1
+    partition.pass_time(1_000)
+    assert partition.values() == [b"now", b"later"]
+
+
+def test_what_was_delivered_or_withdrawn_is_not_carried(partition: DelayedPartition) -> None:
+    partition.produce([Sent(b"soon", 10), LATER, Sent(b"far", 2_000)])
+    partition.produce([Sent(b"", cancels=b"name")])
+    partition.pass_time(10)
+
+    assert partition.carry(partition.replica.high_watermark) == 1
+    partition.pass_time(5_000)
+    assert partition.values() == [b"soon", b"far"]
+
+
+def test_what_waits_for_its_transaction_stays_and_so_does_all_behind_it(partition: DelayedPartition) -> None:
+    partition.produce([LATER])
+    begin = partition.produce([Sent(b"of a transaction", 1_000)], 0, is_transactional=True)
+    partition.produce([Sent(b"behind", 1_000)])
+    end = partition.replica.log.log_end_offset
+    assert begin is not None
+
+    assert partition.carry(end) == 1
+    assert partition.replica.log.log_start_offset == begin - 1
+    partition.end_transaction(is_commit=True)
+    assert partition.carry(end) == 2
+    assert partition.replica.log.log_start_offset == end
+    partition.pass_time(1_000)
+    assert sorted(value or b"" for value in partition.values()) == [b"behind", b"later", b"of a transaction"]
+
+
+def test_what_was_aborted_is_not_carried(partition: DelayedPartition) -> None:
+    partition.produce([LATER], 0, is_transactional=True)
+    partition.end_transaction(is_commit=False)
+    partition.produce([Sent(b"other", 1_000)])
+
+    assert partition.carry(partition.replica.high_watermark) == 1
+    partition.pass_time(1_000)
+    assert partition.values() == [b"other"]
+
+
+def test_a_log_of_which_all_waits_is_not_written_again_and_again(partition: DelayedPartition) -> None:
+    for number in range(3):
+        partition.produce([Sent(b"%d" % number, FAR_MS)])
+    assert partition.carry(partition.replica.high_watermark) == 3
+    start = partition.replica.log.log_start_offset
+
+    assert partition.carry(partition.replica.high_watermark) == 0
+    assert partition.replica.log.log_start_offset == start
+    partition.pass_time(AGAIN_MS)
+    assert partition.carry(partition.replica.high_watermark) == 3
+
+
+def test_what_was_carried_is_carried_again_once_much_came_behind_it(partition: DelayedPartition) -> None:
+    partition.produce([Sent(b"far", FAR_MS)])
+    partition.carry(partition.replica.high_watermark)
+    partition.produce([NOW])
+    partition.deliver()
+
+    assert partition.carry(partition.replica.high_watermark) == 1
+
+
+def test_the_log_starts_later_only_when_what_was_carried_is_committed(tmp_path: Path) -> None:
+    partition = DelayedPartition(tmp_path)
+    partition.produce([LATER])
+    replica = partition.replica
+    carrying = partition.delivery.carrying.begin(replica, replica.high_watermark)
+
+    assert run_at_once(carrying.step())
+    assert replica.log.log_end_offset > replica.high_watermark  # nothing was written yet
+    assert run_at_once(carrying.step())
+    assert replica.log.log_start_offset == 0
+    partition.write()
+    assert not run_at_once(carrying.step())
+    assert replica.log.log_start_offset > 0
+    partition.close()
+
+
+def test_who_leads_no_more_carries_no_more(tmp_path: Path) -> None:
+    partition = DelayedPartition(tmp_path)
+    partition.produce([LATER])
+    replica = partition.replica
+    carrying = partition.delivery.carrying.begin(replica, replica.high_watermark)
+    partition.leader, partition.epoch = 2, 1
+    partition.take_state()
+    assert not run_at_once(carrying.step())
+
+    partition.leader, partition.epoch = 1, 2
+    partition.take_state()
+    assert not run_at_once(carrying.step())
+    assert not carried_from(partition)
+    partition.close()
+
+
+def test_a_follower_counts_what_its_leader_carried(partition: DelayedPartition, tmp_path: Path) -> None:
+    partition.produce([NOW, LATER])
+    partition.carry(partition.replica.high_watermark)
+    follower = DelayedPartition(tmp_path / "follower", leader=2)
+    for batch in partition.batches():
+        append_as_follower(follower.replica, batch)
+    follower.replica.write()
+    start = partition.replica.log.log_start_offset
+    note_leader(follower.replica, partition.replica.high_watermark, start)
+    follower.lead()
+
+    assert follower.replica.log.log_start_offset == start
+    follower.pass_time(1_000)
+    assert follower.values() == [b"now", b"later"]
+    follower.close()
+
+
+def test_pieces_are_bounded(partition: DelayedPartition, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delay_pieces, "PIECE_BYTES", 500)
+    for number in range(20):
+        partition.produce([Sent(b"%d" % number, 1_000)])
+    end = partition.replica.high_watermark
+    carrying = partition.delivery.carrying.begin(partition.replica, end)
+    counts = [0]
+    while run_at_once(carrying.step()):
+        partition.write()
+        counts.append(carrying.carried_count)
+
+    assert counts[-1] == 20
+    assert max(after - before for before, after in pairwise(counts)) < 5
+    assert partition.replica.log.log_start_offset == end
+
+
+def test_what_is_read_is_read_in_steps(partition: DelayedPartition) -> None:
+    """Between two steps others come: one step is one batch, or so much of a large one as a thousand bytes."""
+    partition.produce([Sent(b"%d" % number, 1_000) for number in range(400)])
+    carrying = partition.delivery.carrying.begin(partition.replica, partition.replica.high_watermark)
+
+    assert sum(1 for _ in carrying.step()) > 300
+    assert SLICE_STEPS == 1_000
+
+
+def test_what_cannot_be_read_is_told_and_left_behind(partition: DelayedPartition) -> None:
+    partition.produce([Sent(b"rotten", 1_000)])
+    partition.produce([LATER])
+    end = partition.replica.high_watermark
+    partition.rot(0)
+
+    assert partition.carry(end) == 1
+    assert partition.replica.log.log_start_offset == end
+    partition.pass_time(1_000)
+    assert partition.values() == [b"later"]
+
+
+def test_retention_has_it_carried_and_takes_the_segments_the_next_time(partition: DelayedPartition) -> None:
+    hosted, replica = partition.hosted, partition.replica
+    for number in range(30):
+        partition.produce([Sent(b"%d" % number), Sent(b"waits %d" % number, 10_000)])
+    hosted.replicas.topics["t"].plan = attrs.evolve(
+        hosted.replicas.topics["t"].plan, cleanup=CleanupSettings(retention_ms=5_000)
+    )
+    retention = Retention(
+        replicas=hosted.replicas,
+        full_disks=hosted.lifecycle.full_disks,
+        policies=Policies({"delete": DeletePolicy()}),
+        clock=hosted.clock,
+        threads=SystemThreads(),
+        settings=lambda: RetentionSettings(300_000),
+        carry=partition.delivery.carrying.ask,
+    )
+    end = replica.high_watermark
+    partition.pass_time(5_500)
+
+    async def retain() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partition.delivery.carrying.run)
+            await retention.clean()
+            while replica.log.log_start_offset < end:
+                hosted.writes.write_staged()
+                await trio.sleep(delay_carrying.PAUSE_S / 10)
+            nursery.cancel_scope.cancel()
+
+    trio.run(retain)
+    assert replica.log.log_start_offset == end
+    assert partition.delivery.carrying.carried_count == 30
+    partition.deliver()
+    assert partition.ledger.queue.waiting_count == 30
+    replica.log.delete_segments_below(end)
+    partition.pass_time(5_000)
+    assert [value for value in partition.values() if value and value.startswith(b"waits")] == [
+        b"waits %d" % number for number in range(30)
+    ]
+
+
+def test_a_disk_that_fails_takes_its_partition_and_nobody_else(
+    partition: DelayedPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition.produce([LATER])
+    carrying = partition.delivery.carrying
+
+    def fail(*_asked: object) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(delay_pieces.Carrying, "_carry_piece", fail)
+
+    async def carry() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(carrying.run)
+            carrying.ask(partition.replica, partition.replica.high_watermark)
+            with trio.fail_after(5):
+                while partition.replica.offline_reason is None:  # noqa: ASYNC110 - nobody tells
+                    await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+
+    trio.run(carry)
+    with pytest.raises(KafkaError):
+        partition.replica.check_leader(-1)
