@@ -78,6 +78,8 @@ class TopicConfig:
     odradek_retry_topic: str
     odradek_retry_group: str
     odradek_retry_policy: str
+    odradek_retry_order: str
+    odradek_retry_order_waiting_max: int
     odradek_retry_dead_letters_of: str
     extra: Mapping[str, Value] = attrs.field(factory=dict)
     overrides: Mapping[str, str] = attrs.field(factory=dict)

@@ -6,11 +6,13 @@
 | `odradek.retry.reason` | why it failed, text | the consumer, as it likes |
 | `odradek.retry.origin` | TOPIC/PARTITION/OFFSET of where it was first read | the consumer, as it likes |
 | `odradek.retry.dead` | `1` or `true`: do not give it back | the consumer |
+| `odradek.retry.behind` | until when it is held behind another of its key, epoch milliseconds | the consumer |
 | `odradek.dead.timestamp` | when it died, epoch milliseconds | the broker |
 | `odradek.dead.from` | PARTITION:OFFSET of the retry topic that it was failed at last | the broker |
 | `__dlq.errors.*` | where a dead letter came from, how often it was seen, why it failed | the broker (KIP-1191) |
 
-What cannot be read counts as not there: whoever fails a record is not to be refused for it.
+What cannot be read counts as not there: whoever fails a record is not to be refused for it. A record that is put
+*behind* another has not failed: no attempt is counted (`odradek.retry.order=key`).
 
 *Source:* KIP-1191; Kafka 4.4 ShareGroupDLQStateManager, for the names.
 
@@ -32,6 +34,7 @@ ATTEMPT: Final = "odradek.retry.attempt"
 REASON: Final = "odradek.retry.reason"
 ORIGIN: Final = "odradek.retry.origin"
 DEAD: Final = "odradek.retry.dead"
+BEHIND: Final = "odradek.retry.behind"
 DEAD_TIMESTAMP: Final = "odradek.dead.timestamp"
 DEAD_FROM: Final = "odradek.dead.from"
 DLQ_TOPIC: Final = "__dlq.errors.topic"
@@ -41,10 +44,11 @@ DLQ_GROUP: Final = "__dlq.errors.group"
 DLQ_DELIVERY_COUNT: Final = "__dlq.errors.delivery.count"
 DLQ_MESSAGE: Final = "__dlq.errors.message"
 
-_RETRY: Final = frozenset({ATTEMPT, REASON, ORIGIN, DEAD})
+_RETRY: Final = frozenset({ATTEMPT, REASON, ORIGIN, DEAD, BEHIND})
 _DLQ: Final = frozenset({DLQ_TOPIC, DLQ_PARTITION, DLQ_OFFSET, DLQ_GROUP, DLQ_DELIVERY_COUNT, DLQ_MESSAGE})
 _OURS: Final = _RETRY | _DLQ | DELAY_HEADERS | {DEAD_TIMESTAMP, DEAD_FROM}
 _NUMBER: Final = re.compile(rb"[0-9]{1,9}")
+_TIME: Final = re.compile(rb"[0-9]{1,18}")
 _ORIGIN: Final = re.compile(rb"([a-zA-Z0-9._-]{1,249})/([0-9]{1,9})/([0-9]{1,18})")
 _YES: Final = (b"1", b"true")
 
@@ -70,12 +74,14 @@ class Failure:
         reason: Why it failed; None where that was not said.
         origin: Where it was first read; None where that was not said.
         is_dead: Whether its consumer wants it no more.
+        behind_ms: Until when it is held because another of its key waits, epoch milliseconds; None where it failed.
     """
 
     attempts: int
     reason: bytes | None
     origin: Origin | None
     is_dead: bool
+    behind_ms: int | None = None
 
 
 def read_failure(headers: Headers) -> Failure:
@@ -83,11 +89,14 @@ def read_failure(headers: Headers) -> Failure:
     said = {name: value for name, value in headers if name in _RETRY}
     attempts = said.get(ATTEMPT)
     has_number = attempts is not None and _NUMBER.fullmatch(attempts)
+    behind = said.get(BEHIND)
+    is_behind = behind is not None and _TIME.fullmatch(behind)
     return Failure(
         attempts=int(attempts) if attempts is not None and has_number else 0,
         reason=said.get(REASON),
         origin=parse_origin(said.get(ORIGIN)),
         is_dead=(said.get(DEAD) or b"").lower() in _YES,
+        behind_ms=int(behind) if behind is not None and is_behind else None,
     )
 
 

@@ -118,6 +118,9 @@ def take_failed(batch: Buffer, header: BatchHeader, owner: Owner, decide: Decisi
 def _judged(record: Record, owner: Owner, decide: Decision, now_ms: int) -> tuple[int, list[tuple[str, bytes | None]]]:
     """Return when a record is due, and the headers that it has then."""
     failure = read_failure(record.headers)
+    if failure.behind_ms is not None and not failure.is_dead:
+        due_ms = min(max(failure.behind_ms, now_ms), now_ms + DELAY_MS_MAX)
+        return due_ms, retried_headers(record.headers, failure, failure.attempts)
     delay_ms = None if failure.is_dead else decide(failure.attempts + 1, record)
     if delay_ms is None:
         dead = dead_headers(record.headers, failure, topic=owner.topic, group=owner.group, now_ms=now_ms)

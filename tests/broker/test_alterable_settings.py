@@ -221,6 +221,8 @@ ELSEWHERE: Final = {
     "odradek.retry.dead.letters.of": "has dead letters taken (test_retry_commands.py)",
     "odradek.retry.group": "as odradek.retry.attempts",
     "odradek.retry.levels": "as odradek.retry.attempts",
+    "odradek.retry.order": "read by consumers (test_ordered_consumer.py)",
+    "odradek.retry.order.waiting.max": "as the one above",
     "odradek.retry.policy": "as odradek.retry.attempts",
     "odradek.retry.topic": "as odradek.retry.attempts",
     "internal.segment.bytes": "in place of segment.bytes (test_cleanup.py)",

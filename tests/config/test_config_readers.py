@@ -344,6 +344,8 @@ ACTS_OF_TOPIC = {
     "odradek.election": ("kernel/partitions/replica_opener.py", '"odradek.election"'),
     "odradek.retry.dead.letters.of": ("kernel/partitions/dead_letters.py", "settings.dead_letters_of"),
     "odradek.retry.group": ("kernel/partitions/delays.py", "settings.group"),
+    "odradek.retry.order": ("src/odradek/client/ordered/order_keeper.py", "ORDER_KEY"),
+    "odradek.retry.order.waiting.max": ("src/odradek/client/ordered/order_keeper.py", "WAITING_MAX_KEY"),
     "odradek.retry.policy": ("kernel/partitions/delays.py", "settings.policy"),
     "odradek.retry.topic": ("kernel/partitions/delays.py", "settings.topic"),
     "odradek.storage": ("kernel/partitions/replica_opener.py", '"odradek.storage"'),

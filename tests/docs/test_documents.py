@@ -71,6 +71,7 @@ NO_KEYS = frozenset(
         "odradek.deliver.at",
         "odradek.expires.at",
         "odradek.retry.attempt",
+        "odradek.retry.behind",
         "odradek.retry.dead",
         "odradek.retry.origin",
         "odradek.retry.reason",

@@ -6,6 +6,7 @@ import pytest
 
 from odradek.kernel.retry.headers import (
     ATTEMPT,
+    BEHIND,
     DEAD,
     ORIGIN,
     REASON,
@@ -39,6 +40,11 @@ def test_an_attempt_that_cannot_be_read_counts_as_none(value: bytes | None) -> N
 @pytest.mark.parametrize("value", [None, b"", b"orders", b"orders/1", b"a b/1/2", b"orders/x/2", b"orders/1/-2"])
 def test_an_origin_that_cannot_be_read_counts_as_none(value: bytes | None) -> None:
     assert parse_origin(value) is None
+
+
+@pytest.mark.parametrize("value", [None, b"", b"-1", b"soon", b"9" * 19])
+def test_a_time_to_be_behind_another_until_that_cannot_be_read_counts_as_none(value: bytes | None) -> None:
+    assert read_failure(((BEHIND, value),)) == NEVER_FAILED
 
 
 @pytest.mark.parametrize("value", [None, b"", b"0", b"false", b"False", b"no", b"11", b"true!"])

@@ -13,7 +13,7 @@ from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.produced import InvalidBatchError
 from odradek.kernel.retry import rewriting
-from odradek.kernel.retry.headers import ATTEMPT
+from odradek.kernel.retry.headers import ATTEMPT, BEHIND
 from odradek.kernel.retry.rewriting import DELAY_MS_MAX, take_failed
 
 from .failed_batches import ATTEMPTS, NOW_MS, OWNER, Failed, decide, produced
@@ -48,6 +48,22 @@ def test_every_record_waits_once_or_is_dead_once(
         len(records) - 1,
         0,
     )
+
+
+@pytest.mark.parametrize(
+    ("behind_ms", "due_ms"),
+    [(NOW_MS + 7, NOW_MS + 7), (NOW_MS - 7, NOW_MS), (NOW_MS * 10, NOW_MS + DELAY_MS_MAX)],
+)
+def test_what_is_put_behind_another_waits_as_long_as_that_and_counts_no_attempt(behind_ms: int, due_ms: int) -> None:
+    builder = BatchBuilder()
+    headers = [(ATTEMPT, b"%d" % ATTEMPTS), (BEHIND, b"%d" % behind_ms), ("own", b"1")]
+    builder.append(b"k", b"v", timestamp=NOW_MS, headers=headers)
+    batch = builder.build()
+    split = take_failed(batch, read_header(batch), OWNER, decide, NOW_MS)
+    ((entry, record),) = split.companion.records()
+
+    assert entry.due_ms == due_ms
+    assert record.headers == (("own", b"1"), (ATTEMPT, b"%d" % ATTEMPTS))
 
 
 def test_offsets_that_do_not_rise_are_refused() -> None:

@@ -40,6 +40,8 @@ _TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.retry.topic", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.group", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.policy", STRING, "levels", NotEmpty(), LOW, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.order", STRING, "none", OneOf(("none", "key")), MEDIUM, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.order.waiting.max", INT, 100_000, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.dead.letters.of", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
 )
 # fmt: on
@@ -117,6 +119,14 @@ odradek.retry.group
 
 odradek.retry.policy
     The plugin that says when a failed record is given back, and how often; `odradek plugins list` shows the names.
+
+odradek.retry.order
+    With `key`, Odradek's own consumer gives no record to the group while one of its key that came before it waits in
+    this topic: it puts it behind that. Other clients have to do so themselves.
+
+odradek.retry.order.waiting.max
+    How many records of one partition of this topic a consumer remembers for that; while so many wait it reads its
+    partition of the topic that the group reads no further.
 
 odradek.retry.dead.letters.of
     Makes this topic the one to which the dead letters of the retry topic that is named here are taken, partition by

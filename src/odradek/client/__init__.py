@@ -9,6 +9,7 @@
 | `errors` | what calls raise, with `retriable` |
 | `settings`, `producer_settings`, `consumer_settings`, `refused_keys` | Kafka's keys: read and checked, or refused |
 | `group` | what a consumer does as a member of a group |
+| `ordered` | how it keeps the order of keys, though records fail |
 | `transactions` | what a producer does with a `transactional.id` |
 | `accumulator`, `sequences`, `partitioners`, `partition_choice`, `serializing` | a producer's pure cores |
 | `fetcher`, `fetched_records`, `positions` | a consumer's |

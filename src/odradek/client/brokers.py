@@ -23,7 +23,7 @@ from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, Metada
 from .cluster import Cluster, Node, TopicInfo
 from .doubts import Doubts
 from .errors import BrokerError, ClientTimeoutError
-from .links import Attempt, Link
+from .links import Attempt, Link, node_of
 
 if TYPE_CHECKING:
     import ssl
@@ -37,20 +37,12 @@ if TYPE_CHECKING:
 
 _BOOTSTRAP_ID: Final = -2
 """Bootstrap servers, whose ids are not known yet, count down from here."""
-_COORDINATOR_BASE: Final = 2**31 - 1
-_COORDINATOR_MIN: Final = 2**30
-"""Link ids above this are second connections, to brokers in their office as coordinators."""
 _FATAL_TOPIC_ERRORS: Final = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 
 
 def now_ms() -> int:
     """Return trio's time in milliseconds: what deadlines of clients are measured in."""
     return round(trio.current_time() * 1_000)
-
-
-def coordinator_link(node_id: int) -> int:
-    """Return what to give `Brokers.request` for a second connection to a broker, on which no fetch waits."""
-    return _COORDINATOR_BASE - node_id
 
 
 class Brokers:
@@ -160,7 +152,7 @@ class Brokers:
         return 0 if link is None else link.retry_at_ms
 
     def _link(self, node_id: int) -> Link:
-        node = self.cluster.nodes.get(_COORDINATOR_BASE - node_id if node_id > _COORDINATOR_MIN else node_id)
+        node = self.cluster.nodes.get(node_of(node_id))
         if node is None and node_id <= _BOOTSTRAP_ID:
             host, port = self._settings.bootstrap[_BOOTSTRAP_ID - node_id]
             node = Node(node_id, host, port)

@@ -44,6 +44,7 @@ from .group.committed import OffsetAndMetadata
 from .group.member import GroupMetadata
 from .group.session import GroupSession
 from .group.subscription import Subscription
+from .ordered.order_keeper import OrderKeeper
 
 if TYPE_CHECKING:
     import re
@@ -129,6 +130,16 @@ class Consumer(PositionedConsumer):
             self._group = self._new_group(brokers)
             committer = None if self._group is None else self._group.committer
             self._loop = FetchLoop(self._settings, brokers, self._fetcher, committer, self._clock, self._backoff)
+            if self._group is not None and self._failed is not None:
+                self._order = OrderKeeper(
+                    self._group,
+                    brokers,
+                    self._fetcher,
+                    self._failed,
+                    self._backoff,
+                    self._settings.api_timeout_ms,
+                    self.announce,
+                )
             self._brokers = brokers
             is_peaceful = False
             try:
@@ -137,8 +148,9 @@ class Consumer(PositionedConsumer):
                     if self._group is not None:
                         crew.start_soon(self._group.run)
                         crew.start_soon(self._group.committer.run)
-                    if self._failed is not None:
+                    if self._failed is not None and self._order is not None:
                         crew.start_soon(self._failed.run)
+                        crew.start_soon(self._order.run)
                     try:
                         yield
                         is_peaceful = True
@@ -304,7 +316,8 @@ class Consumer(PositionedConsumer):
     ) -> RecordMetadata:
         """Have a record given back later: produce it to the group's retry topic, and wait until that has it.
 
-        Committing, and going on, is the caller's. The topic is to be subscribed to, too (`odradek retry enable`).
+        Committing, and going on, is the caller's. The topic is to be subscribed to, too (`odradek retry enable`). Where
+        it has `odradek.retry.order=key`, later records of the same key come behind this one.
 
         Args:
             record: As it was polled, from a topic or its retry topic.
@@ -313,20 +326,28 @@ class Consumer(PositionedConsumer):
                 this consumer's own when None.
 
         Raises:
-            ClientUsageError: There is no group; or a deserializer made something of it, and there is no producer.
+            ClientUsageError: There is no group; or a deserializer made something of it, and there is no producer; or
+                order is kept, and its partition was taken away.
             ClientError: It could not be produced.
         """
-        self._grouped()
-        assert self._failed is not None, "it is there where a group is"
-        return await self._failed.fail(record, reason, producer, is_dead=False)
+        return await self._fail(record, reason, producer, is_dead=False)
 
     async def dead(
         self, record: ConsumerRecord, *, reason: str = "", producer: Producer | None = None
     ) -> RecordMetadata:
         """Have a record be a dead letter at once, whatever attempts are left; otherwise as `retry`."""
+        return await self._fail(record, reason, producer, is_dead=True)
+
+    async def _fail(
+        self, record: ConsumerRecord, reason: str, producer: Producer | None, *, is_dead: bool
+    ) -> RecordMetadata:
         self._grouped()
         assert self._failed is not None, "it is there where a group is"
-        return await self._failed.fail(record, reason, producer, is_dead=True)
+        assert self._order is not None, "it is there where a group is"
+        self._order.check(record)
+        metadata = await self._failed.fail(record, reason, producer, is_dead=is_dead)
+        self._order.produced(record, metadata.offset)
+        return metadata
 
     # What the group asks of its consumer.
 
@@ -335,6 +356,8 @@ class Consumer(PositionedConsumer):
         brokers, fetcher = self._opened()
         ordered = sorted(partitions)  # a set's order is another one in each process
         fetcher.give(ordered)
+        if self._order is not None:
+            self._order.assigned()
         brokers.want({partition.topic: None for partition in ordered})
         self._look_again()
 
@@ -343,13 +366,8 @@ class Consumer(PositionedConsumer):
         self._forget_iterated(partitions)
         if self._fetcher is not None:
             self._fetcher.take_away(partitions)
-
-    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return up to where records were handed out; what an iteration holds back does not count."""
-        found = self._opened()[1].consumed()
-        for record in self._iterated:  # the next record to be handed out is the last
-            found[record.topic_partition] = OffsetAndMetadata(record.offset, leader_epoch=record.leader_epoch)
-        return found
+        if self._order is not None:
+            self._order.taken(partitions)
 
     # Assignment by hand.
 
@@ -366,6 +384,8 @@ class Consumer(PositionedConsumer):
             raise ClientUsageError("topics are subscribed to: unsubscribe() first")
         wanted = [as_partition(partition) for partition in partitions]
         fetcher.assign(wanted, from_committed=self._group is not None)
+        if self._order is not None:
+            self._order.assigned()
         brokers.want({partition.topic: None for partition in wanted})
         self._look_again()
 
@@ -413,6 +433,8 @@ class Consumer(PositionedConsumer):
                 await group.attend()  # in its own time: a listener is not cut off by the poll's
             records = fetcher.take(limit)
             loop.wake()
+            if self._order is not None:
+                self._order.polled(has_records=bool(records))
             if records:
                 self._records_count += len(records)
                 return self._intercepted(records)

@@ -15,6 +15,7 @@ from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TI
 
 from .consumer_settings import ConsumerSettings
 from .errors import ClientClosedError, ClientTimeoutError, ClientUsageError
+from .group.committed import OffsetAndMetadata
 from .offset_lists import OffsetAndTimestamp
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .fetch_loop import FetchLoop
     from .fetched_records import ConsumerRecord
     from .fetcher import Fetcher
+    from .ordered.order_keeper import OrderKeeper
 
 
 def as_partition(given: TopicPartition | tuple[str, int]) -> TopicPartition:
@@ -54,6 +56,7 @@ class PositionedConsumer:
         self._brokers: Brokers | None = None
         self._fetcher: Fetcher | None = None
         self._loop: FetchLoop | None = None
+        self._order: OrderKeeper | None = None
         self._iterated: list[ConsumerRecord] = []
 
     def _opened(self) -> tuple[Brokers, Fetcher]:
@@ -148,6 +151,15 @@ class PositionedConsumer:
     def high_watermark(self, partition: TopicPartition | tuple[str, int]) -> int:
         """Return up to where the partition could be read at the last fetch; -1 before the first."""
         return self._opened()[1].high_watermark(as_partition(partition))
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return up to where records were handed out; what an iteration holds back does not count."""
+        found = self._opened()[1].consumed()
+        for record in self._iterated:  # the next record to be handed out is the last
+            found[record.topic_partition] = OffsetAndMetadata(record.offset, leader_epoch=record.leader_epoch)
+        if self._order is not None:
+            self._order.note(found)
+        return found
 
     # Offsets of any partition.
 

@@ -49,7 +49,11 @@ def retry_topic_of(record: ConsumerRecord, group_id: str) -> str:
 
 
 class FailedRecords:
-    """Fails records of one consumer, by a producer that is made for the first of them. Run by the consumer's crew."""
+    """Fails records of one consumer, by a producer that is made for the first of them. Run by the consumer's crew.
+
+    Attributes:
+        group_id: Whose records they are.
+    """
 
     def __init__(self, settings: Mapping[str, object], group_id: str, machine: Machine) -> None:
         """Make it.
@@ -61,7 +65,7 @@ class FailedRecords:
         """
         common = {key.name for key in COMMON_KEYS}
         self._settings = {name: value for name, value in settings.items() if name in common}
-        self._group_id = group_id
+        self.group_id = group_id
         self._machine = machine
         self._wanted, self._opened = trio.Event(), trio.Event()
         self._producer: Producer | None = None
@@ -75,6 +79,13 @@ class FailedRecords:
             self._opened.set()
             await trio.sleep_forever()
 
+    async def producer(self) -> Producer:
+        """Return this consumer's own producer, once it is open."""
+        self._wanted.set()
+        await self._opened.wait()
+        assert self._producer is not None, "it is there once it was opened"
+        return self._producer
+
     async def fail(
         self, record: ConsumerRecord, reason: str, producer: Producer | None, *, is_dead: bool
     ) -> RecordMetadata:
@@ -86,12 +97,9 @@ class FailedRecords:
         if producer is None:
             if not _is_plain(record.key) or not _is_plain(record.value):
                 raise ClientUsageError("a deserializer made something of the record: give a producer that undoes that")
-            self._wanted.set()
-            await self._opened.wait()
-            producer = self._producer
-            assert producer is not None, "it is there once it was opened"
+            producer = await self.producer()
         return await producer.send(
-            retry_topic_of(record, self._group_id),
+            retry_topic_of(record, self.group_id),
             record.value,
             key=record.key,
             headers=failed_headers(record, reason, is_dead=is_dead),

@@ -21,7 +21,8 @@ from odradek.kernel.wire.messages.api_23_offset_for_leader_epoch import (
 )
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 
-from .brokers import coordinator_link, now_ms
+from .brokers import now_ms
+from .links import coordinator_link
 from .offsets import list_offsets
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ out: an aborted transaction begins at the first offset that the broker names, an
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from odradek.kernel.records.aborted import AbortedTransactions
@@ -87,6 +88,8 @@ class FetchedRecords:
         self._aborted = None if aborted is None else AbortedTransactions(aborted)
         self._checks_crcs = checks_crcs
         self._iterator = self._iterate(records)
+        self._returned: list[ConsumerRecord] = []
+        self._damage: CorruptRecordsError | None = None
 
     def __iter__(self) -> Self:
         return self
@@ -97,7 +100,21 @@ class FetchedRecords:
         Raises:
             CorruptRecordsError: A batch or record is damaged, or less than a batch came.
         """
+        if self._returned:
+            return self._returned.pop()
+        if self._damage is not None:
+            raise self._damage
         return next(self._iterator)
+
+    def peek(self, count: int) -> list[ConsumerRecord]:
+        """Return the next records, `count` at most, which come again; what is damaged ends them."""
+        found: list[ConsumerRecord] = []
+        try:
+            found += islice(self, count)
+        except CorruptRecordsError as error:
+            self._damage = error
+        self._returned += reversed(found)
+        return found
 
     def _iterate(self, records: Buffer) -> Iterator[ConsumerRecord]:
         topic, number = self._partition

@@ -30,6 +30,7 @@ from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchReque
 from .cluster import LEADER_MOVED, Node
 from .errors import BrokerError, DeserializationError
 from .fetched_records import ConsumerRecord, FetchedRecords
+from .ordered.key_order import Verdict
 from .positions import PartitionState, Positions
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from .cluster import Cluster
     from .consumer_settings import ConsumerSettings
+    from .ordered.key_order import Sieve
 
 _NEVER: Final = float("inf")
 _SESSION_ERRORS: Final = frozenset(
@@ -75,7 +77,11 @@ class Fetch:
 
 
 class Fetcher(Positions):
-    """The positions and buffers of one consumer; one owner, no awaits between its calls needed."""
+    """The positions and buffers of one consumer; one owner, no awaits between its calls needed.
+
+    Attributes:
+        sieve: Who says which fetched records may be taken; None where all may.
+    """
 
     def __init__(self, settings: ConsumerSettings, cluster: Cluster) -> None:
         super().__init__(cluster)
@@ -83,6 +89,8 @@ class Fetcher(Positions):
         self._is_committed = settings.isolation_level is IsolationLevel.READ_COMMITTED
         self._sessions: dict[int, FetchSessionHandler] = {}
         self._fetching: set[int] = set()
+        self._held: set[TopicPartition] = set()
+        self.sieve: Sieve | None = None
 
     def high_watermark(self, partition: TopicPartition) -> int:
         """Return the end of what a consumer may read, as of the last fetch; -1 before the first."""
@@ -127,7 +135,7 @@ class Fetcher(Positions):
         return {
             self._node_of(partition, state)
             for partition, state in self._states.items()
-            if state.records is not None and not state.is_paused
+            if state.records is not None and not state.is_paused and partition not in self._held
         }
 
     def begin_fetch(self, partitions: Sequence[TopicPartition], node_id: int) -> Fetch:
@@ -282,6 +290,9 @@ class Fetcher(Positions):
             ClientError: What stands against a partition; when records of others are there, these come first.
         """
         taken: list[ConsumerRecord] = []
+        if self.sieve is not None:
+            self._held.clear()
+            self.sieve.begin(self.position)
         for partition, state in list(self._states.items()):
             if state.is_paused:
                 continue
@@ -291,6 +302,8 @@ class Fetcher(Positions):
                 self.raise_error(partition)
             if state.records is not None and len(taken) < records_max:
                 self._take_from(partition, state, records_max - len(taken), taken)
+                if partition in self._held:
+                    continue
                 if state.records is not None:
                     break
         if taken:
@@ -310,8 +323,12 @@ class Fetcher(Positions):
         before = len(taken)
         failure: ClientError | None = None
         fetched: list[ConsumerRecord] = []
+        passed_to: int | None = None
         try:
-            fetched += islice(state.records, count)  # what came before an error stays
+            if self.sieve is None:
+                fetched += islice(state.records, count)  # what came before an error stays
+            else:
+                passed_to = self._sift(partition, state.records, count, fetched)
         except CorruptRecordsError as error:
             failure = BrokerError(
                 ErrorCode.CORRUPT_MESSAGE, f"{partition} from offset {state.records.next_offset}: {error}"
@@ -323,14 +340,41 @@ class Fetcher(Positions):
         if len(taken) > before:
             state.position = taken[-1].offset + 1
             state.position_epoch = taken[-1].leader_epoch
+        if passed_to is not None and failure is None:
+            state.position = passed_to
         if failure is not None:
             # The next poll fetches again from the record that failed, and meets the error if nobody sought past it.
             state.records = None
             if not taken:
                 raise failure
-        elif len(fetched) < count:
+        elif len(fetched) < count and partition not in self._held:
             state.position = state.records.next_offset
             state.records = None
+
+    def _sift(
+        self, partition: TopicPartition, records: FetchedRecords, count: int, fetched: list[ConsumerRecord]
+    ) -> int | None:
+        """Add records that may be given; return the offset behind what is given or passed over, None for nothing.
+
+        Where one has to stay, the partition is held.
+        """
+        assert self.sieve is not None, "it is asked for"
+        passed_to: int | None = None
+        while len(fetched) < count:
+            following = records.peek(1)
+            if not following:
+                next(records, None)  # raises what has damaged the rest, where it is not used up
+                return passed_to
+            verdict = self.sieve.judge(following[0])
+            if verdict is Verdict.BEHIND:
+                self.sieve.put_behind(records.peek(count))
+            if verdict is Verdict.BEHIND or verdict is Verdict.STAY:
+                self._held.add(partition)
+                return passed_to
+            passed_to = next(records).offset + 1
+            if verdict is Verdict.GIVE:
+                fetched += following
+        return passed_to
 
     def _deserialize(
         self, partition: TopicPartition, fetched: list[ConsumerRecord], taken: list[ConsumerRecord]

@@ -19,9 +19,9 @@ from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.peers.errors import ClientError, ConnectionFailedError
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
-from ..brokers import coordinator_link
 from ..cluster import Node
 from ..errors import BrokerError
+from ..links import coordinator_link
 
 if TYPE_CHECKING:
     from odradek.kernel.peers.backoff import Backoff

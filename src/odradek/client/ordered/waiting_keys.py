@@ -1,0 +1,282 @@
+"""Pure core: which records of one retry partition wait, or are not worked on yet: a function of its log.
+
+    companion: k1 waits, k2 is dead          k1 is pending
+    a transaction aborts                     what it failed is pending no more
+    delivery: k1 at offset 40                still pending, until 40 was worked on
+    processed(41)                            no more
+
+Where a record came before another one is a matter of their *origins*, the offsets of the topic that they were first
+read at. A record whose origin is not told, as another client may have failed it, counts as before all others.
+What is without a key has no order, and is not kept.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from odradek.kernel.delay.companion import Companion, read_companion
+from odradek.kernel.delay.headers import DELAYED_FROM
+from odradek.kernel.records.batch import CorruptRecordsError, iterate_batches
+from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, read_control_record
+from odradek.kernel.records.reader import read_batch
+from odradek.kernel.retry.headers import read_failure
+from odradek.kernel.types import NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from odradek.kernel.records.batch import BatchHeader
+    from odradek.kernel.records.record import Headers
+    from odradek.kernel.types import Buffer, TopicPartition
+
+NO_ORIGIN: Final = -1
+_NOT_DELIVERED: Final = -1
+_FROM: Final = re.compile(rb"-?[0-9]{1,10}:([0-9]{1,19})")
+
+
+@attrs.define(eq=False)
+class Pending:
+    """A record that waits, or is not worked on yet.
+
+    Attributes:
+        key: Its key.
+        origin: The offset of the topic that it was first read at; `NO_ORIGIN` where that is not told.
+        offset: Where it was produced to the retry partition.
+        companion: Where the companion stands that holds it.
+        delivered: At which offset it was given back; -1 while it waits.
+    """
+
+    key: bytes
+    origin: int
+    offset: int
+    companion: int
+    delivered: int = _NOT_DELIVERED
+
+
+@attrs.define(eq=False)
+class KeyState:
+    """What is pending of one key, not empty.
+
+    Attributes:
+        count: How many records.
+        waiting_count: How many of them were not given back yet.
+        due_ms: When the last of them to be given back is due, or was.
+        delivered_max: Where the last was given back.
+        order: Origins and offsets as a heap, gone ones among them.
+    """
+
+    count: int = 0
+    waiting_count: int = 0
+    due_ms: int = 0
+    delivered_max: int = _NOT_DELIVERED
+    order: list[tuple[int, int]] = attrs.field(factory=list)
+
+
+def origin_of(headers: Headers, home: TopicPartition) -> int:
+    """Return the offset of a partition that a record was first read at; `NO_ORIGIN` where it does not say so."""
+    origin = read_failure(headers).origin
+    return NO_ORIGIN if origin is None or (origin.topic, origin.partition) != home else origin.offset
+
+
+def failed_at(headers: Headers) -> int | None:
+    """Return where a record that was given back was produced to its retry partition; None where it does not say so."""
+    value = dict(headers).get(DELAYED_FROM)
+    found = None if value is None else _FROM.fullmatch(value)
+    return None if found is None else int(found[1])
+
+
+class WaitingKeys:
+    """What is pending in one retry partition, as far as its log was read.
+
+    Attributes:
+        next_offset: From where on the log is to be fetched.
+    """
+
+    def __init__(self, home: TopicPartition, start_offset: int) -> None:
+        """Begin to read.
+
+        Args:
+            home: The partition that the group reads.
+            start_offset: Nothing is pending whose companion stands before.
+        """
+        self.next_offset = start_offset
+        self._home = home
+        self._begun: tuple[int, Companion] | None = None
+        self._pending: dict[int, Pending] = {}  # by offset, rising
+        self._keys: dict[bytes, KeyState] = {}
+        self._origins: dict[int, int] = {}
+        self._order: list[tuple[int, int]] = []
+        self._open: dict[int, list[tuple[int, Pending]]] = {}
+        self._delivered: deque[Pending] = deque()
+        self._processed = 0
+        self._start = 0
+
+    # What is asked.
+
+    def __len__(self) -> int:
+        """How many records are pending."""
+        return len(self._pending)
+
+    @property
+    def needed_from(self) -> int:
+        """Up to where the log is not needed again by who begins anew where this stands."""
+        if self._pending:
+            return next(iter(self._pending.values())).companion
+        return self.next_offset if self._begun is None else self._begun[0]
+
+    def key_state(self, key: bytes) -> KeyState | None:
+        """Return what is pending of a key; None for nothing."""
+        return self._keys.get(key)
+
+    def newest_copy(self, origin: int) -> int | None:
+        """Return where the newest pending copy of the record of an origin was produced to; None where there is none."""
+        return self._origins.get(origin)
+
+    def has_before(self, key: bytes, origin: int, offset: int | None = None) -> bool:
+        """Return whether a pending record of a key came before another one.
+
+        Args:
+            key: The key.
+            origin: The other record's.
+            offset: Where it was produced to the retry partition, if it was: it is not before itself.
+        """
+        state = self._keys.get(key)
+        if state is None:
+            return False
+        order = state.order
+        while not self._is_pending(order[0]):
+            heapq.heappop(order)
+        if origin == NO_ORIGIN:
+            return offset is not None and order[0] < (NO_ORIGIN, offset)
+        return order[0][0] < origin
+
+    def _is_pending(self, place: tuple[int, int]) -> bool:
+        found = self._pending.get(place[1])
+        return found is not None and found.origin == place[0]
+
+    # What is told.
+
+    def read(self, records: Buffer) -> None:
+        """Take what a fetch from `next_offset` on has brought; a batch that is cut off is to be fetched again."""
+        view = memoryview(records)
+        for position, header in iterate_batches(view):
+            if header.next_offset > self.next_offset:
+                with suppress(CorruptRecordsError):  # its broker tells of it, and passes it over, too
+                    self._saw(view[position : position + header.length_bytes], header)
+                self.next_offset = header.next_offset
+
+    def processed(self, offset: int) -> None:
+        """Take note that the group has worked on what was given back below an offset."""
+        self._processed = offset
+        while self._delivered and self._delivered[0].delivered < offset:
+            self._remove(self._delivered.popleft())
+
+    def start_advanced(self, offset: int) -> None:
+        """Take note that the log begins at an offset now: what stood below will never be given back, nor read."""
+        if offset <= self._start:
+            return
+        self._start = offset
+        for pending in list(self._pending.values()):
+            place = pending.companion if pending.delivered == _NOT_DELIVERED else pending.delivered
+            if place < offset:
+                self._remove(pending)
+
+    def _saw(self, batch: memoryview, header: BatchHeader) -> None:
+        begun, self._begun = self._begun, None
+        if not header.is_control:
+            if begun is not None and begun[1].counts_with(header, begun[0]):
+                self._counts(*begun, batch, header)
+            return
+        if header.has_producer_id:
+            self._end_transaction(batch, header)
+            return
+        companion = read_companion(batch, header)
+        if companion is None:
+            return
+        if companion.crc is None:
+            self._counts(header.base_offset, companion, None, header)
+        else:
+            self._begun = (header.base_offset, companion)
+
+    def _counts(self, offset: int, companion: Companion, batch: memoryview | None, header: BatchHeader) -> None:
+        if companion.is_delivery:
+            entry = companion.entries[0]
+            self._deliver((entry.due_ms, entry.origin), {} if batch is None else _delivered_by(batch, header))
+            return
+        for entry, record in companion.records():
+            if entry.is_dead or record.key is None:
+                continue
+            pending = Pending(record.key, origin_of(record.headers, self._home), record.offset, offset)
+            self._add(pending, entry.due_ms)
+            if companion.producer_id == NO_PRODUCER_ID:
+                heapq.heappush(self._order, (entry.due_ms, record.offset))
+            else:
+                self._open.setdefault(companion.producer_id, []).append((entry.due_ms, pending))
+
+    def _end_transaction(self, batch: memoryview, header: BatchHeader) -> None:
+        failed = self._open.pop(header.producer_id, ())
+        if not failed:
+            return
+        marker = read_control_record(batch, header)
+        is_committed = isinstance(marker, EndTransactionMarker) and marker.type is ControlRecordType.COMMIT
+        for due_ms, pending in failed:
+            if is_committed:
+                heapq.heappush(self._order, (due_ms, pending.offset))
+            else:
+                self._remove(pending)
+
+    def _deliver(self, up_to: tuple[int, int], delivered: dict[int, int]) -> None:
+        """Take note that what is in the order up to there waits no more; what is not among the delivered is gone."""
+        while self._order and self._order[0] <= up_to:
+            _, offset = heapq.heappop(self._order)
+            pending = self._pending.get(offset)
+            if pending is None:
+                continue
+            place = delivered.get(offset)
+            if place is None or place < self._processed:
+                self._remove(pending)
+                continue
+            pending.delivered = place
+            self._delivered.append(pending)
+            state = self._keys[pending.key]
+            state.waiting_count -= 1
+            state.delivered_max = max(state.delivered_max, place)
+
+    def _add(self, pending: Pending, due_ms: int) -> None:
+        self._pending[pending.offset] = pending
+        state = self._keys.setdefault(pending.key, KeyState())
+        state.count += 1
+        state.waiting_count += 1
+        state.due_ms = max(state.due_ms, due_ms)
+        heapq.heappush(state.order, (pending.origin, pending.offset))
+        if pending.origin != NO_ORIGIN:
+            self._origins[pending.origin] = pending.offset
+
+    def _remove(self, pending: Pending) -> None:
+        if self._pending.get(pending.offset) is not pending:
+            return
+        del self._pending[pending.offset]
+        state = self._keys[pending.key]
+        state.count -= 1
+        state.waiting_count -= pending.delivered == _NOT_DELIVERED
+        if not state.count:
+            del self._keys[pending.key]
+        if self._origins.get(pending.origin) != pending.offset:
+            return
+        del self._origins[pending.origin]
+        if state.count:  # an older copy may be there still, where a newer one was aborted
+            older = [offset for origin, offset in state.order if origin == pending.origin and offset in self._pending]
+            if older:
+                self._origins[pending.origin] = max(older)
+
+
+def _delivered_by(batch: memoryview, header: BatchHeader) -> dict[int, int]:
+    """Return where the records of a delivery stand, by where they were produced to."""
+    found = ((failed_at(record.headers), record.offset) for record in read_batch(batch, 0, header))
+    return {offset: place for offset, place in found if offset is not None}
