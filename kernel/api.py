@@ -46,7 +46,6 @@ from .contracts.assignor import (
     SubscribedTopic,
     checked_assignment,
 )
-from .contracts.at_once import are_many
 from .contracts.cleanup import (
     FOR_EVER,
     NOTHING_TO_CLEAN,
@@ -114,7 +113,7 @@ from .contracts.observing import (
     TopicFigures,
     WaitingFigures,
 )
-from .contracts.pieces import ListPieces
+from .contracts.pieces import ListPieces, are_many
 from .contracts.retry_policy import RetryPolicy, RetryPolicyFactory
 from .contracts.rewriting import RewritePlace, SegmentRewrite, SegmentSource, SegmentWriter
 from .contracts.services import BrokerHandle, ConfigView, Metric, Service

@@ -8,7 +8,8 @@ the same API, has the handler answer one after the other, lets everybody else co
     answers    [a: [0 1 2]]   [a: [3 4]]   [b: [0 1]]
     answer     topics: [a: [0 1 2 3 4], b: [0 1]]
 
-A handler has a `ListPieces` as its attribute `pieces`; one that has none is given every request whole.
+A handler has a `ListPieces` as its attribute `pieces`; one that has none is given every request whole. Of a request of
+a few bytes that may ask for everything its handler counts first how much that would be, no further than it needs to.
 
 .. versionadded:: 0.1
 """
@@ -20,13 +21,15 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 ITEMS_MAX: Final = 200
 """How many partitions, groups or the like a piece asks for; each takes ten microseconds or a few."""
 LONG_FRAME_BYTES: Final = 4096
 """A request below this size is short: it has no room for more than a few hundred items."""
 NEVER_LONG: Final = 1 << 31
+ITEMS_AT_ONCE: Final = 500
+"""How many partitions, topics or the like are answered at once; each takes some microseconds, encoding it as well."""
 COPIES_MAX: Final = 2
 """How often an item is asked for that may stand in a request but once: a third time says nothing new."""
 
@@ -147,3 +150,17 @@ def _join_lists(items: list[Any], following: list[Any], path: list[str]) -> None
 
 def _is_same(one: Any, other: Any, but: str) -> bool:
     return all(getattr(one, spec.name) == getattr(other, spec.name) for spec in one.__fields__ if spec.name != but)
+
+
+def are_many(sizes: Iterable[int]) -> bool:
+    """Return whether so many items together are more than are answered at once.
+
+    Args:
+        sizes: How many items each part has, >= 0; a part counts as one besides. Read as far as is needed.
+    """
+    left = ITEMS_AT_ONCE
+    for size in sizes:
+        left -= size + 1
+        if left < 0:
+            return True
+    return False

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...contracts.at_once import are_many
-from ...contracts.pieces import ListPieces
+from ...contracts.pieces import ListPieces, are_many
 from ...errors import ErrorCode, KafkaError
 from ...metadata.names import is_valid_topic_name
 from ...types import ZERO_ID

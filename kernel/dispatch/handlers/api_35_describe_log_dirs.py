@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...contracts.at_once import are_many
+from ...contracts.pieces import are_many
 from ...errors import ErrorCode
 from ...wire.messages.api_35_describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...contracts.at_once import are_many
+from ...contracts.pieces import are_many
 from ...errors import ErrorCode, KafkaError
 from ...wire.messages.api_51_alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,

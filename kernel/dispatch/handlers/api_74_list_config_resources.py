@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...contracts.at_once import are_many
+from ...contracts.pieces import are_many
 from ...errors import ErrorCode
 from ...metadata.image import ResourceType
 from ...wire.messages.api_74_list_config_resources import ConfigResource, ListConfigResourcesResponse

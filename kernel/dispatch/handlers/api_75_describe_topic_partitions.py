@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...contracts.at_once import ITEMS_AT_ONCE, are_many
+from ...contracts.pieces import ITEMS_AT_ONCE, are_many
 from ...errors import ErrorCode, KafkaError
 from ...metadata.names import is_valid_topic_name
 from ...wire.messages.api_75_describe_topic_partitions import (
