@@ -129,6 +129,9 @@ class BusinessHoursFactory:
         """Make a queue in which nothing waits."""
         return BusinessHoursQueue(self._hours)
 
+    def rounding(self, settings: Mapping[str, object]) -> None:
+        """Round nothing: the time that was asked for stays, and orders what waits until the morning."""
+
     def restore(self, data: bytes) -> BusinessHoursQueue:
         """Return the queue that was encoded; a `ValueError` has the broker read the log instead."""
         if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class WaitingRecord(NamedTuple):
@@ -103,6 +103,16 @@ class DelayQueueFactory(Protocol):
 
     def new(self) -> DelayQueue:
         """Make a queue in which nothing waits."""
+        ...
+
+    def rounding(self, settings: Mapping[str, object]) -> Callable[[int, int], int] | None:
+        """Return what makes a due time of that which a record asks for, and the wall clock: never an earlier one.
+
+        None where it stays as it is. What is returned any thread may call: it keeps nothing.
+
+        Args:
+            settings: The topic's settings, by key, the plugin's own among them; asked again when they change.
+        """
         ...
 
     def restore(self, data: bytes) -> DelayQueue:

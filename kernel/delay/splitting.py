@@ -26,9 +26,11 @@ from ..records.run import GOES, STAYS, RecordRun
 from ..records.thinned import emptied, thinned
 from ..types import NO_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from .companion import CANCELLER_DUE, Companion, WaitingEntry, build_companion
-from .headers import PREFIX, DelayHeaderError, parse_delay
+from .headers import INT64_MAX, PREFIX, DelayHeaderError, parse_delay
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..records.batch import BatchHeader
     from ..types import Buffer
 
@@ -64,7 +66,13 @@ class Split:
         return build_companion(companion, timestamp=max(self.header.max_timestamp, 0))
 
 
-def split_batch(batch: Buffer, header: BatchHeader, now_ms: int, delay_ms_max: int) -> Split | None:
+def split_batch(
+    batch: Buffer,
+    header: BatchHeader,
+    now_ms: int,
+    delay_ms_max: int,
+    rounding: Callable[[int, int], int] | None = None,
+) -> Split | None:
     """Take out of a valid batch what is to be seen later, and what withdraws.
 
     Args:
@@ -72,6 +80,7 @@ def split_batch(batch: Buffer, header: BatchHeader, now_ms: int, delay_ms_max: i
         header: Its header; not changed.
         now_ms: The wall clock.
         delay_ms_max: The topic's `odradek.delay.max.ms`.
+        rounding: Makes a due time of that which is asked for, and the wall clock; None where it stays as it is.
 
     Returns:
         The batch in two; None where it stays as it is.
@@ -87,6 +96,8 @@ def split_batch(batch: Buffer, header: BatchHeader, now_ms: int, delay_ms_max: i
     flags, entries = _entries(run, now_ms, delay_ms_max, header.last_offset_delta)
     if not entries:
         return None
+    if rounding is not None:
+        entries = [_rounded(entry, now_ms, rounding) for entry in entries]
     kept = run.kept(bytes(flags))
     rest, rest_header = thinned(header, kept) if kept.records_count else emptied(header)
     is_transactional = header.is_transactional
@@ -140,6 +151,20 @@ def _entries(
     if errors:
         raise _refusal(errors, errors_count)
     return flags, entries
+
+
+def _rounded(entry: WaitingEntry, now_ms: int, rounding: Callable[[int, int], int]) -> WaitingEntry:
+    """Return an entry at the due time that its queue makes of that which was asked for.
+
+    Raises:
+        ValueError: That is an earlier one, or no time any more.
+    """
+    if entry.is_canceller:
+        return entry
+    due_ms = rounding(entry.due_ms, now_ms)
+    if not entry.due_ms <= due_ms <= INT64_MAX:
+        raise ValueError(f"the delay queue makes {due_ms} of the due time {entry.due_ms}: that is early, or never")
+    return entry._replace(due_ms=due_ms)
 
 
 def _waiting_payload(run: RecordRun, flags: bytearray, entries: list[WaitingEntry], codec: CompressionType) -> bytes:

@@ -29,15 +29,19 @@ BRIEF_RECORDS_MAX: Final = 500
 class DelayStage:
     """An `AppendStage`. It keeps nothing: what waits is what the log says. So any thread may ask it."""
 
-    def __init__(self, now_ms: Callable[[], int], delay_ms_max: int) -> None:
+    def __init__(
+        self, now_ms: Callable[[], int], delay_ms_max: int, rounding: Callable[[int, int], int] | None = None
+    ) -> None:
         """Make it.
 
         Args:
             now_ms: The wall clock.
             delay_ms_max: The topic's `odradek.delay.max.ms`.
+            rounding: The queue's; see `DelayQueueFactory.rounding`.
         """
         self._now_ms = now_ms
         self._delay_ms_max = delay_ms_max
+        self._rounding = rounding
 
     def is_brief(self, batch: memoryview) -> bool:
         """Return whether `accept` takes no time to speak of: the batch is small, or nothing in it asks for anything."""
@@ -52,7 +56,7 @@ class DelayStage:
             InvalidBatchError: A record asks for what cannot be done.
         """
         try:
-            split = split_batch(batch, read_header(batch), self._now_ms(), self._delay_ms_max)
+            split = split_batch(batch, read_header(batch), self._now_ms(), self._delay_ms_max, self._rounding)
         except CorruptRecordsError as error:
             raise InvalidBatchError(ErrorCode.INVALID_RECORD, str(error)) from error
         return batch if split is None else diverted(split)

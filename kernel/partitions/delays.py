@@ -100,13 +100,27 @@ class Delays:
     on_begun: Callable[[Replica], None] = _nothing
     on_unreadable: Callable[[TopicIdPartition, int, Exception], None] = _nothing
 
-    def stage(self, settings: DelaySettings | None) -> tuple[DelayStage, ...]:
-        """Return what has the batches of a partition split; nothing where no new records come to wait."""
+    def stage(self, settings: DelaySettings | None, values: Mapping[str, object]) -> tuple[DelayStage, ...]:
+        """Return what has the batches of a partition split; nothing where no new records come to wait.
+
+        Args:
+            settings: How they wait.
+            values: Plugins' topic keys, by name.
+
+        Raises:
+            PluginError: No active plugin has the queue, or it cannot say how it rounds.
+        """
         if settings is None or not settings.takes_new:
             return ()
         from ..delay.stage import DelayStage  # a broker without delayed records does not pay for it
 
-        return (DelayStage(self.now_ms, settings.delay_ms_max),)
+        factory = choose_offer(self.queues, settings.queue, "delay queue", DELAY_QUEUE)
+        try:
+            rounding = factory.rounding(values)
+        except Exception as error:
+            what = f"delay queue {settings.queue!r} cannot say how it rounds"
+            raise failed(plugin_of_object(factory), what, error) from error
+        return (DelayStage(self.now_ms, settings.delay_ms_max, rounding),)
 
     def recover_in_steps(
         self, log: PartitionLog, settings: DelaySettings | None

@@ -258,12 +258,14 @@ class ReplicaOpener:
 
     def _waiting_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[AppendStage, ...]:
         """Return the stage that has records wait, which is the last one: nothing may change what it has split."""
-        if plan.retry is None:
-            return self.delays.stage(plan.delay)
         try:
+            if plan.retry is None:
+                return self.delays.stage(plan.delay, plan.values)
             return (self.retries.stage(plan.retry, plan.values),)
         except PluginError as error:
-            return (self._refusing(f"retry policy {plan.retry.policy!r}", partition, error),)
+            queue = plan.delay.queue if plan.delay is not None else ""
+            what = f"delay queue {queue!r}" if plan.retry is None else f"retry policy {plan.retry.policy!r}"
+            return (self._refusing(what, partition, error),)
 
     def _make_stage(self, name: str, partition: TopicIdPartition, plan: TopicPlan) -> AppendStage | None:
         """Make a stage; where its plugin fails, one that refuses: what is there can be read, and producers are told."""

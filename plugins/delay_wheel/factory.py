@@ -9,6 +9,8 @@ import struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .waiting_index import WaitingIndex
 
 
@@ -20,6 +22,9 @@ class WheelFactory:
         from .waiting_index import WaitingIndex
 
         return WaitingIndex()
+
+    def rounding(self, settings: Mapping[str, object]) -> None:
+        """Round nothing: what is due is due to the millisecond."""
 
     def restore(self, data: bytes) -> WaitingIndex:
         """See `DelayQueueFactory.restore`.

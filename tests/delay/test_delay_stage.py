@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from odradek.kernel.contracts.append_stage import Diverted
-from odradek.kernel.delay.headers import DELIVER_AFTER
+from odradek.kernel.delay.companion import CANCELLER_DUE, read_companion
+from odradek.kernel.delay.headers import DELAY_CANCEL, DELIVER_AFTER
 from odradek.kernel.delay.stage import BRIEF_BYTES_MAX, BRIEF_RECORDS_MAX, DelayStage
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import HEADER_SIZE, read_header
@@ -68,3 +69,21 @@ def test_records_that_cannot_be_read_are_refused() -> None:
         STAGE.accept(asked)
 
     assert refused.value.code is ErrorCode.INVALID_RECORD
+
+
+def test_the_queue_rounds_what_is_asked_for_and_withdrawals_wait_for_nothing() -> None:
+    builder = BatchBuilder()
+    for headers in ([(DELIVER_AFTER, b"17")], [(DELAY_CANCEL, b"name")], [(DELIVER_AFTER, b"0")]):
+        builder.append(None, b"v", timestamp=NOW_MS, headers=headers)
+    found = DelayStage(lambda: NOW_MS, 10_000, lambda due_ms, now_ms: now_ms + 30).accept(memoryview(builder.build()))
+
+    assert isinstance(found, Diverted)
+    companion = read_companion(found.before, read_header(found.before))
+    assert companion is not None
+    assert [entry.due_ms for entry in companion.entries] == [NOW_MS + 30, CANCELLER_DUE]
+
+
+@pytest.mark.parametrize("rounded_ms", [NOW_MS + 16, 2**63])
+def test_a_queue_that_rounds_down_or_to_no_time_has_the_batch_refused(rounded_ms: int) -> None:
+    with pytest.raises(ValueError, match="that is early, or never"):
+        DelayStage(lambda: NOW_MS, 10_000, lambda due_ms, now_ms: rounded_ms).accept(batch(after=b"17"))

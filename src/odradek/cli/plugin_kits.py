@@ -53,7 +53,7 @@ def kits_of(found: FoundPlugin) -> dict[str, type]:
         if (in_use := settings_in_use(stage, keys)) is not None:
             kits[f"TestAppendStage {name}"] = _stage_kit(stage, in_use, {key.name: key.default for key in keys})
     for name, queue in manager.delay_queues().items():
-        kits[f"TestDelayQueue {name}"] = _queue_kit(queue)
+        kits[f"TestDelayQueue {name}"] = _queue_kit(queue, {key.name: key.default for key in keys})
     for name, retry_policy in manager.retry_policies().items():
         kits[f"TestRetryPolicy {name}"] = _retry_kit(retry_policy, {key.name: key.default for key in keys})
     for name, storage in manager.storages().items():
@@ -108,10 +108,13 @@ def _stage_kit(factory: AppendStageFactory, in_use: Mapping[str, object], not_in
     return Kit
 
 
-def _queue_kit(factory: DelayQueueFactory) -> type:
+def _queue_kit(factory: DelayQueueFactory, values: Mapping[str, object]) -> type:
     class Kit(DelayQueueContract):
         def make_factory(self) -> DelayQueueFactory:
             return factory
+
+        def settings(self) -> Mapping[str, object]:
+            return values
 
     return Kit
 

@@ -18,7 +18,7 @@ from odradek.kernel.records.batch import CorruptRecordsError, iterate_batches
 from .record_format import shown_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.kernel.contracts.delay_queue import WaitingRecord
     from odradek.kernel.delay.companion import WaitingEntry
@@ -98,6 +98,9 @@ class _PlainQueue:
 class _Queues:
     def new(self) -> _PlainQueue:
         return _PlainQueue()
+
+    def rounding(self, settings: Mapping[str, object]) -> None:
+        """Round nothing."""
 
     def restore(self, data: bytes) -> _PlainQueue:
         raise ValueError("nothing was kept")

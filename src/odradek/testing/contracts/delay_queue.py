@@ -9,6 +9,7 @@ Needs pytest. Each test's name is the promise it checks.
 from __future__ import annotations
 
 import random
+import tracemalloc
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
@@ -16,12 +17,17 @@ import pytest
 from odradek.kernel.api import WaitingRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.kernel.contracts.delay_queue import DelayQueue, DelayQueueFactory
 
 _HOUR_MS = 3_600_000
 _YEAR_MS = 366 * 24 * _HOUR_MS
 _NAME, _OTHER_NAME = b"n" * 16, b"o" * 16
 _STEPS_MAX = 100_000
+_END_OF_TIME = 2**63 - 1
+_MANY = 20_000
+_AT_ONCE = 500
 
 
 def _sample(now_ms: int, count: int = 3_000) -> list[WaitingRecord]:
@@ -63,13 +69,21 @@ class DelayQueueContract:
     Attributes:
         now_ms: A moment, in epoch milliseconds, at which the queue hands out what is due; so it does at the same time
             of the same weekday in 301 leap years. A Tuesday, ten o'clock in Greenwich, if nothing else is said.
+        record_bytes_max: How much memory a waiting record may take, beyond `held_bytes_max`; None promises nothing.
+        held_bytes_max: What the queue may hold besides, whatever waits: what was sorted, or read ahead.
     """
 
     now_ms: ClassVar[int] = 1_699_956_000_000
+    record_bytes_max: ClassVar[int | None] = None
+    held_bytes_max: ClassVar[int] = 1 << 20
 
     def make_factory(self) -> DelayQueueFactory:
         """Return the factory that the plugin offers."""
         raise NotImplementedError
+
+    def settings(self) -> Mapping[str, object]:
+        """Return topic keys that the plugin owns, by name, with values that are valid."""
+        return {}
 
     def _new(self) -> DelayQueue:
         return self.make_factory().new()
@@ -171,3 +185,40 @@ class DelayQueueContract:
         for damaged in (b"", data[:-1], data[:10], bytes([data[0] ^ 1]) + data[1:]):
             with pytest.raises(ValueError):  # noqa: PT011 - which words is the queue's own business
                 self.make_factory().restore(damaged)
+
+    def test_a_due_time_is_rounded_to_no_earlier_one(self) -> None:
+        rounding = self.make_factory().rounding(self.settings())
+        if rounding is None:
+            return
+        drawn = random.Random(7)
+        asked_ms = [self.now_ms + 1 + drawn.randrange(10 ** drawn.randrange(1, 14)) for _ in range(1_000)]
+        for due_ms in [*asked_ms, _END_OF_TIME]:
+            rounded_ms = rounding(due_ms, self.now_ms)
+
+            assert due_ms <= rounded_ms <= _END_OF_TIME
+            assert rounding(due_ms, self.now_ms) == rounded_ms, "it keeps nothing"
+
+    def test_reading_what_waits_pauses_above_a_threshold_in_memory(self) -> None:
+        if self.record_bytes_max is None:
+            return
+        factory = self.make_factory()
+        round_up = factory.rounding(self.settings()) or (lambda due_ms, now_ms: due_ms)
+        drawn = random.Random(7)
+        bytes_max = self.held_bytes_max + self.record_bytes_max * _MANY
+        tracemalloc.start()
+        try:
+            queue = factory.new()
+            queue.prepare(self.now_ms)
+            for number in range(_MANY):
+                now_ms = self.now_ms + number // 10
+                due_ms = round_up(now_ms + drawn.randrange(1, _HOUR_MS), now_ms)
+                queue.waits(WaitingRecord(due_ms, number, number - number % 10))
+            assert tracemalloc.get_traced_memory()[0] < bytes_max, "while all of it waits"
+            left = _MANY
+            while left:
+                batch = _due(queue, self.now_ms + _YEAR_MS, _AT_ONCE)
+                assert tracemalloc.get_traced_memory()[0] < bytes_max, "while it is read"
+                queue.delivered(batch[-1].due_ms, batch[-1].origin)
+                left -= len(batch)
+        finally:
+            tracemalloc.stop()
