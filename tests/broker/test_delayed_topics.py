@@ -94,3 +94,39 @@ def test_a_large_batch_is_split_beside_the_reactor() -> None:
 
     assert at_once == [b"%d" % number for number in range(0, 3_000, 2)]
     assert later == [b"%d" % number for number in range(1, 3_000, 2)]
+
+
+def test_by_levels_a_delay_is_rounded_up_and_comes_out_as_it_went_in_after_a_restart() -> None:
+    by_levels = {**DELAYED, "odradek.delay.queue": "levels"}
+    with running_broker({"log.retention.ms": -1}, virtual_time=True) as broker:
+        with Client(broker.bootstrap) as client:
+            assert create_topic(client, "t", configs=by_levels) == (ErrorCode.NONE, None)
+            for value, after in ((b"first", b"29000"), (b"second", b"17000"), (b"third", b"18000000")):
+                assert produce(client, "t", delayed(value, after))[0] == ErrorCode.NONE
+            broker.advance("28s")
+            assert not {b"first", b"second"} & set(fetch(client, "t")[0])
+        broker.stop()
+        broker.start()
+        with Client(broker.bootstrap) as client:
+            broker.advance("3s")
+            found = fetch(client, "t")[0]
+            assert [value for value in found if value in (b"first", b"second")] == [b"first", b"second"]
+            broker.advance("4h58m")
+            assert b"third" not in fetch(client, "t")[0]
+            broker.advance("2m")
+            assert fetch(client, "t")[0][-1] == b"third"
+
+
+def test_levels_are_altered_while_records_come() -> None:
+    by_levels = {**DELAYED, "odradek.delay.queue": "levels", "odradek.delay.levels": "1h"}
+    with running_broker({"log.retention.ms": -1}, virtual_time=True) as broker, Client(broker.bootstrap) as client:
+        assert create_topic(client, "t", configs=by_levels) == (ErrorCode.NONE, None)
+        assert produce(client, "t", delayed(b"waits an hour", b"1000"))[0] == ErrorCode.NONE
+        assert alter(broker.bootstrap, TOPIC, "t", {"odradek.delay.levels": "0s"})[0] == ErrorCode.INVALID_CONFIG
+        assert alter(broker.bootstrap, TOPIC, "t", {"odradek.delay.levels": "2s"})[0] == ErrorCode.NONE
+        assert produce(client, "t", delayed(b"waits two seconds", b"1000"))[0] == ErrorCode.NONE
+        broker.advance("3s")
+        assert fetch(client, "t")[0][-1] == b"waits two seconds"
+        broker.advance("1h")
+
+        assert fetch(client, "t")[0][-1] == b"waits an hour"

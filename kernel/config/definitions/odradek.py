@@ -107,8 +107,8 @@ odradek.delay.max.ms
     How long a record may wait; one that asks for more is refused.
 
 odradek.delay.queue
-    The plugin that knows which delayed record is due next; `odradek plugins list` shows the names. Another one counts
-    from the next start on.
+    The plugin that knows which delayed record is due next, chosen when the topic is created: `wheel`, to the
+    millisecond, `levels`, where delays are rounded up, or a plugin of your own (`odradek plugins list`).
 
 odradek.retry.topic
     Makes this topic the one to which the group of `odradek.retry.group` produces what it failed, reading the topic that

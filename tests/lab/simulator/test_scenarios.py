@@ -30,6 +30,7 @@ VOTED_SEEDS = {
     "quorum": range(2, 3),
 }
 """Where replicas vote. In some of these as many brokers lose their power at once as may."""
+BY_LEVELS = {"odradek.delay.queue": "levels", "odradek.delay.levels": "20ms,100ms,1s,5s,15s"}
 SWEEP_SEEDS = int(os.environ.get("ODRADEK_SWEEP_SEEDS", "200"))
 """Of each scenario."""
 
@@ -77,6 +78,17 @@ def test_seeds_keep_every_promise_where_replicas_vote(name: str) -> None:
 
     if name == "spread_transactions":  # nothing of which is flushed: two at once might lose what was acknowledged
         assert not [what for what in coverage if what.startswith("2 brokers at once: power")]
+
+
+def test_seeds_keep_every_promise_where_delayed_records_wait_by_levels() -> None:
+    campaign = run("delays", range(1, 4), BY_LEVELS)
+
+    assert campaign.coverage["delivered"] > 0
+
+
+@pytest.mark.sweep
+def test_many_seeds_keep_every_promise_where_delayed_records_wait_by_levels() -> None:
+    assert run("delays", range(1, SWEEP_SEEDS + 1), BY_LEVELS).missing == []
 
 
 @pytest.mark.sweep

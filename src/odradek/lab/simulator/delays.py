@@ -3,7 +3,7 @@
 Producers, one of them in transactions, send records with due times from a millisecond to some seconds ahead, and others
 without; a consumer reads what is committed. The next accident comes when every replica has caught up. Then each record
 that was acknowledged is seen once, never before it is due, in order, and nothing of what was aborted; and in the end
-no replica knows of anything that waits.
+no replica knows of anything that waits. Settings of delays, as `odradek.delay.queue`, are set on the topic.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .seeds import FAULTS, WORKLOAD, between, is_chosen
 from .world import MICROSECOND, MILLISECOND, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from random import Random
 
     from odradek.client.delivery import OnDelivery, RecordMetadata
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .cluster import BrokerHost
 
 TOPIC: Final = "later"
+DELAY_KEYS: Final = "odradek.delay."
 COMMITTED: Final = {"isolation.level": "read_committed"}
 TURNS_MIN: Final = 15
 """How often each producer sends at least once the accidents are over."""
@@ -89,7 +90,9 @@ class Delays:
         self._oracle = DelayOracle()
         self._cluster = Cluster(run.world, nursery)
         own = {"log.flush.interval.messages": "1"} if plan.is_flushed else {}
-        self._cluster.add_brokers(3, {**SETTINGS, **own, **run.settings})
+        of_topic, of_brokers = _split(run.settings)
+        self._topic_configs = {"odradek.delay.enable": "true", **of_topic}
+        self._cluster.add_brokers(3, {**SETTINGS, **own, **of_brokers})
         self._cluster.set_apart(self._faults.choice([*self._cluster.brokers]), plan.far_ns)
         self._accidents = ClusterAccidents(run, self._cluster, self._faults, {TOPIC}, self._on_crash)
         self._pace = Pace(HASTE, plan.pause_ns_max)
@@ -100,8 +103,7 @@ class Delays:
         """Let everything happen, then check."""
         await self._cluster.start()
         async with self._cluster.admin("admin") as admin:
-            configs = {"odradek.delay.enable": "true"}
-            await admin.create_topic(NewTopic(TOPIC, self._plan.partitions, configs=configs))
+            await admin.create_topic(NewTopic(TOPIC, self._plan.partitions, configs=self._topic_configs))
         await self._accidents.wait_in_sync()
         async with trio.open_nursery() as readers:
             readers.start_soon(self._consume)
@@ -246,6 +248,12 @@ class Delays:
         for host in self._cluster.brokers.values():
             if count := _waiting_count(host):
                 raise PromiseBrokenError("over", f"{host.host.name} says that {count} records wait, and all were due")
+
+
+def _split(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what is set of the topic's delays, and what of brokers: the former have no default there."""
+    of_topic = {key: value for key, value in settings.items() if key.startswith(DELAY_KEYS)}
+    return of_topic, {key: value for key, value in settings.items() if key not in of_topic}
 
 
 def _seen(record: ConsumerRecord) -> Seen:
