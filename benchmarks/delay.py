@@ -1,6 +1,6 @@
 """Delayed records: what taking, keeping and delivering them costs, by how many wait.
 
-    python -m benchmarks.delay [--waiting 10000,100000,1000000] [--due 5000] [--seconds 10]
+    python -m benchmarks.delay [--waiting 10000,100000,1000000] [--due 5000] [--seconds 10] [--queue wheel]
 
 A broker of its own for each row, its data in a temporary folder; the client here shares the machine's cores. Records
 have values of 100 bytes and come in batches of 100, all delayed.
@@ -43,6 +43,8 @@ REQUESTS_AT_ONCE = 8
 SENDS = 300
 LAST_VERSION_WITH_NAMES = 12
 LEAD_MS = 3_000
+LEVELS = "250ms,500ms,1s,2s,5s,10s,20s,30s,1m,1h,12h,24h"
+"""Of topics with the queue `levels`: late is then what comes after its delay, rounded up to one of these."""
 COLUMNS = "taken/s|us|bytes|send|late p50|p99|p99.9|most|delivered us|start|after a kill"
 
 
@@ -139,10 +141,13 @@ async def end_offset(broker: Broker) -> int:
         return (await consumer.end_offsets([PLACE]))[PLACE]
 
 
-async def fill(broker: Broker, waiting_count: int) -> list[str]:
+async def fill(broker: Broker, waiting_count: int, queue: str) -> list[str]:
     """Have records wait, and return what that costs."""
+    configs = {"odradek.delay.enable": "true", "odradek.delay.queue": queue}
+    if queue == "levels":
+        configs["odradek.delay.levels"] = LEVELS
     async with Admin(broker.settings) as admin:
-        await admin.create_topic(NewTopic(PLACE.topic, 1, configs={"odradek.delay.enable": "true"}))
+        await admin.create_topic(NewTopic(PLACE.topic, 1, configs=configs))
     await produce(broker, [now_ms() + DAY_MS] * BATCH)
     before_mib, before_s = pss_mib(broker.process.pid), broker.cpu_s
     begin_ms = now_ms() + DAY_MS
@@ -179,9 +184,9 @@ async def come_back(broker: Broker, *, is_clean: bool) -> str:
     return f"{time.perf_counter() - began:.2f}"
 
 
-async def row(broker: Broker, waiting_count: int, due_count: int, seconds: int) -> list[str]:
+async def row(broker: Broker, waiting_count: int, due_count: int, seconds: int, queue: str) -> list[str]:
     """Measure one broker."""
-    cells = [*await fill(broker, waiting_count), *await deliver(broker, due_count, seconds)]
+    cells = [*await fill(broker, waiting_count, queue), *await deliver(broker, due_count, seconds)]
     return [*cells, await come_back(broker, is_clean=True), await come_back(broker, is_clean=False)]
 
 
@@ -191,13 +196,14 @@ def main() -> None:
     parser.add_argument("--waiting", default="10000,100000,1000000", help="how many wait, by row")
     parser.add_argument("--due", type=int, default=5_000, help="how many are due a second")
     parser.add_argument("--seconds", type=int, default=10, help="for how long")
+    parser.add_argument("--queue", default="wheel", help="the topic's odradek.delay.queue")
     arguments = parser.parse_args()
     print(f"{'waiting':>10}", *(f"{name:>12}" for name in COLUMNS.split("|")))
     for waiting_count in map(int, arguments.waiting.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             broker = Broker(Path(folder))
             try:
-                cells = trio.run(row, broker, waiting_count, arguments.due, arguments.seconds)
+                cells = trio.run(row, broker, waiting_count, arguments.due, arguments.seconds, arguments.queue)
             finally:
                 broker.end(is_clean=False)
         print(f"{waiting_count:>10,}", *(f"{cell:>12}" for cell in cells), flush=True)

@@ -67,6 +67,16 @@ _ALL: Final = (
         topic={**_SMALL_SEGMENTS, "min.cleanable.dirty.ratio": "0.01"},
     ),
     Workload(
+        name="delayed",
+        text="records that are to be seen some seconds later, at most eight: what delays cost, and how late they are",
+        records=20_000,
+        keys=1_000_000,
+        delay_ms=8_000,
+        paced_records=400,
+        paced_rate=100,
+        topic={**_SMALL_SEGMENTS, "odradek.delay.enable": "true"},
+    ),
+    Workload(
         name="through-faults",
         text="events of 1 kB, 200 a second for 20 seconds while something happens to brokers: what a cluster promises",
         records=20_000,

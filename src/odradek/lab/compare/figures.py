@@ -77,7 +77,9 @@ def _latency(name: str, percent: float, group: Group, text: str) -> Figure:
 
 
 _ACKNOWLEDGED_TEXT: Final = "from the call to the acknowledgement (to the end of the commit, with transactions)"
-_ARRIVED_TEXT: Final = "from the call to the arrival at a consumer that waits for it"
+_ARRIVED_TEXT: Final = (
+    "from the call, or from when it was to be seen, with delays, to the arrival at a consumer that waits for it"
+)
 
 _SPEED: Final = (
     Figure(

@@ -13,10 +13,12 @@ import attrs
 import trio
 
 from odradek.client import Admin, Consumer, NewTopic, Producer
+from odradek.kernel.delay.headers import DELAYED_FROM, DELIVER_AFTER
 from odradek.kernel.errors import OdradekError
 from odradek.kernel.types import IsolationLevel, TopicPartition
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 
+from .ledger import Reading
 from .samples import Samples
 from .workload import INDEX_BYTES
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from odradek.client import ClientError, ConsumerRecord, RecordMetadata
+    from odradek.kernel.records.record import Headers
 
     from .ledger import Ledger
     from .workload import Workload
@@ -159,8 +162,11 @@ class Load:
                 if self.workload.transaction_records:
                     await producer.begin_transaction()
                 for _ in range(self.workload.transaction_records or 1):
-                    record = plan.record(index % self.workload.records)
-                    await producer.enqueue(TOPIC, record.value, key=record.key, partition=record.partition)
+                    number = index % self.workload.records
+                    record, headers = plan.record(number), self.headers(number)
+                    await producer.enqueue(
+                        TOPIC, record.value, key=record.key, partition=record.partition, headers=headers
+                    )
                     index += 1
                 if self.workload.transaction_records:
                     await producer.commit_transaction()
@@ -172,8 +178,14 @@ class Load:
         """Give the producer a record; return its size."""
         partition, key, value = self.ledger.plan.record(index)
         on_delivery = functools.partial(self.note_delivery, index)
-        await producer.enqueue(TOPIC, value, key=key, partition=partition, on_delivery=on_delivery)
+        headers = self.headers(index)
+        await producer.enqueue(TOPIC, value, key=key, partition=partition, headers=headers, on_delivery=on_delivery)
         return len(key or b"") + len(value or b"")
+
+    def headers(self, index: int) -> Headers:
+        """Return what a record asks for."""
+        delay_ms = self.ledger.plan.delay_ms(index)
+        return ((DELIVER_AFTER, b"%d" % delay_ms),) if delay_ms else ()
 
     def note_delivery(self, index: int, metadata: RecordMetadata | None, error: ClientError | None) -> None:
         """Note what became of a record."""
@@ -206,6 +218,27 @@ class Load:
         return pacer.acknowledged, pacer.arrived, pacer.size_bytes
 
     # -------------------------------------------------------------------------------------------------------- reading
+
+    async def wait_until_seen(self) -> None:
+        """Wait until consumers see all that was acknowledged: what was delayed they see later.
+
+        Raises:
+            OdradekError: They do not, and nothing came for `IDLE_S_MAX`.
+        """
+        reading, starts = Reading(self.ledger), (await self.bounds()).starts
+        async with self._consumer() as consumer:
+            consumer.assign([TopicPartition(TOPIC, number) for number in starts])
+            for number, start in starts.items():
+                consumer.seek(TopicPartition(TOPIC, number), start)
+            came_s = time.perf_counter()
+            while left := self.ledger.acknowledged - len(reading.there):
+                records = await consumer.poll(timeout_ms=_POLL_MS)
+                now_s = time.perf_counter()
+                for record in records:
+                    reading.take(record.partition, offset_sent(record), record.key, record.value)
+                came_s = now_s if records else came_s
+                if now_s - came_s > IDLE_S_MAX:
+                    raise OdradekError(f"{left} records were acknowledged and are not seen after {IDLE_S_MAX:.0f} s")
 
     async def bounds(self) -> Bounds:
         """Ask the broker where the partitions begin and end."""
@@ -270,6 +303,12 @@ class Load:
         return total
 
 
+def offset_sent(record: ConsumerRecord) -> int:
+    """Return the offset that a record's producer was told: what was delayed comes at another one, and says so."""
+    origin = dict(record.headers).get(DELAYED_FROM) if record.headers else None
+    return record.offset if origin is None else int(origin.partition(b":")[2])
+
+
 def _places(partitions: Mapping[TopicPartition, int]) -> str:
     return ", ".join(f"{partition.topic}-{partition.partition}" for partition in partitions)
 
@@ -282,7 +321,7 @@ class _Pacer:
         self.size_bytes = 0
         self._load = load
         self._on_progress = on_progress
-        self._sent_s: dict[int, float] = {}
+        self._due_s: dict[int, float] = {}
         self._all_arrived = trio.Event()
 
     async def run(self, producer: Producer, consumer: Consumer) -> None:
@@ -314,14 +353,16 @@ class _Pacer:
     async def _send_one(self, producer: Producer, index: int) -> None:
         partition, key, value = self._load.ledger.plan.record(index)
         self.size_bytes += len(key or b"") + len(value or b"")
-        called_s = self._sent_s[index] = time.perf_counter()
+        headers = self._load.headers(index)
+        called_s = time.perf_counter()
+        self._due_s[index] = called_s + self._load.ledger.plan.delay_ms(index) / _MILLISECONDS
         if self._load.workload.transaction_records:
             async with producer.transaction():
-                metadata = await producer.send(TOPIC, value, key=key, partition=partition)
+                metadata = await producer.send(TOPIC, value, key=key, partition=partition, headers=headers)
             self._note(index, called_s, metadata, None)
         else:
-            on_delivery = functools.partial(self._note, index, called_s)
-            await producer.enqueue(TOPIC, value, key=key, partition=partition, on_delivery=on_delivery)
+            told = functools.partial(self._note, index, called_s)
+            await producer.enqueue(TOPIC, value, key=key, partition=partition, headers=headers, on_delivery=told)
 
     def _note(self, index: int, called_s: float, metadata: RecordMetadata | None, error: ClientError | None) -> None:
         self.acknowledged.add((time.perf_counter() - called_s) * _MILLISECONDS)
@@ -332,7 +373,7 @@ class _Pacer:
             records = await consumer.poll(timeout_ms=_POLL_MS)
             now_s = time.perf_counter()
             for record in records:
-                sent_s = self._sent_s.pop(int.from_bytes(record.value[:INDEX_BYTES], "big"), None)
-                if sent_s is not None:
-                    self.arrived.add((now_s - sent_s) * _MILLISECONDS)
+                due_s = self._due_s.pop(int.from_bytes(record.value[:INDEX_BYTES], "big"), None)
+                if due_s is not None:
+                    self.arrived.add((now_s - due_s) * _MILLISECONDS)
         self._all_arrived.set()

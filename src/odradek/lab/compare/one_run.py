@@ -5,6 +5,7 @@
 | start | a broker with an empty folder, the topic | |
 | produce | the records of full speed | throughput, processor time |
 | pace | the paced records, one by one, a consumer waits | latencies |
+| | nothing, until all is seen that was delayed | |
 | read | everything, as often as `read_s` allows | throughput, processor time |
 | settle | nothing, until log and store have come to rest | bytes on disk and in the store, write amplification |
 | check | everything is read and compared | what is there, removed, lost, wrong |
@@ -28,7 +29,7 @@ from .broker_process import BrokerFolder, serving_broker
 from .figures import ACK_PERCENTILES, END_TO_END_PERCENTILES
 from .folders import forget_pages, size_bytes
 from .ledger import Allowance, Ledger, Reading
-from .load import Load
+from .load import Load, offset_sent
 from .preflight import has_own_store, settings_of_run
 from .process_use import ProcessUse, process_use
 
@@ -144,6 +145,8 @@ class OneRun:
         self.figures["produce_cpu"] = _each(produced.cpu_since(before), flow)
         acknowledged, arrived, paced_bytes = await load.pace(lambda share: self.on_phase("pace", share))
         self._note_latencies(acknowledged, arrived)
+        if self.plan.workload.delay_ms:
+            await load.wait_until_seen()
         paced = process_use(broker.process_id)
         read = await load.read_for(self.plan.workload.read_s, lambda share: self.on_phase("read", share))
         self.figures["read_bytes"] = read.per_second(read.size_bytes)
@@ -227,7 +230,7 @@ class OneRun:
 
         def take(records: Sequence[ConsumerRecord]) -> None:
             for record in records:
-                reading.take(record.partition, record.offset, record.key, record.value)
+                reading.take(record.partition, offset_sent(record), record.key, record.value)
 
         await load.read(take)
         return reading, await load.bounds()

@@ -61,6 +61,11 @@ class RecordPlan:
         value = index.to_bytes(INDEX_BYTES, "big") + self._text[begin : begin + workload.value_bytes - INDEX_BYTES]
         return PlannedRecord(number % workload.partitions, key, value)
 
+    def delay_ms(self, index: int) -> int:
+        """Return how much later than it is produced a record asks to be seen; 0 for at once."""
+        delay_ms_max = self.workload.delay_ms
+        return 1 + index * _STEP % delay_ms_max if delay_ms_max else 0
+
     def transaction(self, number: int) -> range:
         """Return the numbers of the records of a transaction."""
         size = self.workload.transaction_records

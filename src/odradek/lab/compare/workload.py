@@ -33,6 +33,7 @@ class Workload:
         tombstones: The share of records that delete their key.
         transaction_records: Records in a transaction; 0 for none.
         aborted: The share of transactions that are aborted.
+        delay_ms: Each record asks to be seen later, by a millisecond to so many; 0 for at once.
         partitions: How many the topic has.
         paced_records: How many are produced one by one afterwards, to measure latencies.
         paced_rate: How many of these a second.
@@ -54,6 +55,7 @@ class Workload:
     tombstones: float = 0.0
     transaction_records: int = 0
     aborted: float = 0.0
+    delay_ms: int = 0
     partitions: int = 2
     paced_records: int = 500
     paced_rate: float = 500.0
@@ -90,6 +92,7 @@ _FIELDS: Final[dict[str, tuple[type, float, float]]] = {
     "tombstones": (float, 0, 1),
     "transaction_records": (int, 0, 1_000_000),
     "aborted": (float, 0, 1),
+    "delay_ms": (int, 0, 20_000),
     "partitions": (int, 1, 10_000),
     "paced_records": (int, 0, 10_000_000),
     "paced_rate": (float, 0.1, 1_000_000),
@@ -150,8 +153,8 @@ def check_for_cluster(workload: Workload, where: str) -> None:
     Raises:
         ConfigError: It cannot.
     """
-    if workload.transaction_records or workload.tombstones:
-        raise ConfigError("under faults there are neither transactions nor tombstones", where=where)
+    if workload.transaction_records or workload.tombstones or workload.delay_ms:
+        raise ConfigError("under faults there are neither transactions nor tombstones nor delays", where=where)
     if workload.producer.get("acks") == "0":
         raise ConfigError("with acks=0 nobody knows what was taken: nothing can be said of what was lost", where=where)
     if not workload.paced_records:
