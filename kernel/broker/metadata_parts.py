@@ -120,7 +120,7 @@ class MetadataParts:
             ids=machine.ids,
             random=machine.random,
             internal_topics=logs.replicas.internal_topics,
-            has_storage=bool(logs.replicas.engines),
+            storages=logs.replicas.storages,
             sessions=BrokerSessions(
                 monotonic_ms=machine.clock.monotonic_ms, timeout_ms=config.get_int("broker.session.timeout.ms")
             ),

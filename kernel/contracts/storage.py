@@ -461,7 +461,7 @@ class StorageEngine(Protocol):
         ...
 
     def log_dirs(self) -> Sequence[LogDirInfo]:
-        """Return all log directories, working or not; an engine that has `failed_log_dirs` tells ids of the latter."""
+        """Return all log directories; one that tells the ids of failed ones, `failed_log_dirs`, may have votes kept."""
         ...
 
     def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:

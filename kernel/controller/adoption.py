@@ -173,7 +173,7 @@ def _records(
     if configs:
         _check_configs(rules.config_at(image), name, overrides)
     chosen = TopicConfig.resolve(rules.config_at(image), overrides)
-    election = rules.election_of_new(chosen.odradek_election)
+    election = rules.election_of_new(chosen.odradek_election, chosen.odradek_storage)
     if is_among_replicas(election):
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,

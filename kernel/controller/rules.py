@@ -49,7 +49,8 @@ class ControllerRules:
         ids: Makes topic ids.
         random: Where placements begin.
         internal_topics: Of coordinators: they are created with the cleanup policy they need, enabled or not.
-        has_storage: Whether some plugin offers one.
+        storages: Those that plugins offer, each with whether its log directories can be told apart: where a disk may
+            have been replaced without a word, no replica may vote.
         sessions: When brokers were heard of last.
         has_own_broker: Whether the broker of the controller's node, if it is one, lives and dies with the controller,
             and registers without a request; among several controllers it is known by its requests, as all others are.
@@ -61,7 +62,7 @@ class ControllerRules:
     ids: IdSource
     random: random.Random
     internal_topics: Set[str] = frozenset()
-    has_storage: bool = True
+    storages: Mapping[str, bool] = attrs.field(factory=lambda: {"segment": True})
     sessions: BrokerSessions = attrs.field(factory=BrokerSessions)
     has_own_broker: bool = True
 
@@ -79,7 +80,7 @@ class ControllerRules:
         Raises:
             KafkaError: INVALID_CONFIG: no plugin offers a storage.
         """
-        if not self.has_storage:
+        if not self.storages:
             raise KafkaError(ErrorCode.INVALID_CONFIG, "no active plugin of the broker offers a storage for topics")
 
     def election(self, name: str) -> ElectionFactory:
@@ -97,15 +98,25 @@ class ControllerRules:
             )
         return factory
 
-    def election_of_new(self, name: str) -> ElectionFactory:
-        """Return the election factory of a name, for a topic that is to be made.
+    def election_of_new(self, name: str, storage: str) -> ElectionFactory:
+        """Return the election factory of a name, for a topic that is to be made and kept by a storage.
 
         Raises:
-            KafkaError: INVALID_CONFIG: no plugin offers it, or its replicas vote and the broker is alone.
+            KafkaError: INVALID_CONFIG: no plugin offers it; or its replicas vote, and the broker is alone or the
+                storage has no directories in which they could.
         """
         factory = self.election(name)
-        if is_among_replicas(factory) and parse_roles(self.config).controller is None:
+        if not is_among_replicas(factory):
+            return factory
+        if parse_roles(self.config).controller is None:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"odradek.election is {name!r}: {NEEDS_CLUSTER}")
+        if not self.storages.get(storage, False):
+            able = ", ".join(repr(each) for each, tells in sorted(self.storages.items()) if tells)
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"odradek.election is {name!r}, whose replicas keep their votes in log directories with ids, and "
+                f"odradek.storage is {storage!r}, which has none: choose one that has them ({able or 'there is none'})",
+            )
         return factory
 
 

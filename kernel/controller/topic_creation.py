@@ -131,7 +131,7 @@ def _create(
     check_topic(creation.config, overrides, _chosen_by_coordinator(creation, topic.name, overrides))
     yield
     chosen = TopicConfig.resolve(creation.config, overrides)
-    election = creation.rules.election_of_new(chosen.odradek_election)
+    election = creation.rules.election_of_new(chosen.odradek_election, chosen.odradek_storage)
     place = _by_hand if topic.assignments else _placed
     replica_lists = yield from place(creation, topic)
     topic_id = creation.rules.ids.new_id()

@@ -86,6 +86,11 @@ class Replicas:
         count = sum(len(topic.partitions) for topic in self.topics.values())
         return f"<Replicas: {count} of {len(self.topics)} topics>"
 
+    @property
+    def storages(self) -> dict[str, bool]:
+        """The storages by name, each with whether it tells its log directories apart, those that failed too."""
+        return {name: hasattr(engine, "failed_log_dirs") for name, engine in self.engines.items()}
+
     # -------------------------------------------------------------------------------------------------------- look-ups
 
     def __iter__(self) -> Iterator[Replica]:

@@ -1,4 +1,4 @@
-"""A broker with one storage, and what a client does with it, through librdkafka."""
+"""Brokers with one election and one storage, and what a client does with them, through librdkafka."""
 
 # pyright: reportPrivateImportUsage=false
 # confluent_kafka.admin has no __all__: nothing in it counts as public.
@@ -23,14 +23,16 @@ from confluent_kafka.admin import (
 )
 
 from odradek.testing.running_broker import RunningBroker, running_broker
+from odradek.testing.running_cluster import RunningCluster, running_cluster
 from tests.waiting import PATIENCE_S, until
 
-from .table import QUICK, Combination, Storage
+from .table import QUICK, Combination, Election, Storage
 
 SPEC: Any = OffsetSpec
 """Its constructors have no types."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CONFIG = '[plugins]\nenable = ["*", "odradek_template"]\n'
+BEGIN_MS = 1_700_000_000_000
 PROMPT = {"fetch.wait.max.ms": 10, "reconnect.backoff.ms": 10, "log_level": 0}
 
 
@@ -39,36 +41,51 @@ class Record(NamedTuple):
 
     key: bytes | None
     value: bytes | None
-    timestamp: int = 1_700_000_000_000
+    timestamp: int = BEGIN_MS
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class House:
-    """A broker that may be restarted on its data; one for each storage. Life: `open`, whatever, `close`."""
+    """Brokers that may be restarted on their data, for an election and a storage. Life: `open`, whatever, `close`."""
 
-    def __init__(self, storage: Storage, folder: Path) -> None:
+    def __init__(self, election: Election, storage: Storage, folder: Path) -> None:
+        self.election = election
         self.storage = storage
         self.data_dir = folder / "data"
+        self._store = folder / "store"
         self._config = folder / "odradek.toml"
         self._config.write_text(CONFIG)
         self._stack = ExitStack()
         self._numbers = itertools.count()
         self._topics: list[str] = []
-        self.broker: RunningBroker
+        self.brokers: RunningBroker | RunningCluster
         self.admin: AdminClient
 
     def open(self) -> None:
-        """Start the broker."""
-        settings = {**QUICK, **self.storage.broker_settings}
-        self.broker = self._stack.enter_context(running_broker(settings, data_dir=self.data_dir, config=self._config))
-        self.admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        """Start the brokers."""
+        settings: dict[str, object] = {**QUICK, **self.storage.broker_settings}
+        if self.election.brokers == 1:
+            opened = running_broker(settings, data_dir=self.data_dir, config=self._config)
+            self.brokers = self._stack.enter_context(opened)
+        else:
+            many = self.election.brokers
+            settings |= {self.storage.store_key: self._store.as_uri()} if self.storage.store_key else {}
+            cluster = running_cluster(settings, brokers=many, data_dir=self.data_dir, config=self._config)
+            self.brokers = self._stack.enter_context(cluster)
+        self.admin = AdminClient({"bootstrap.servers": self.brokers.bootstrap})
 
     def close(self) -> None:
-        """Stop the broker."""
+        """Stop the brokers."""
         self._stack.close()
 
+    def leader_of(self, topic: str) -> str:
+        """Return the address of the broker that leads a topic's partition."""
+        if isinstance(self.brokers, RunningBroker):
+            return self.brokers.bootstrap
+        return self.brokers.brokers[self.brokers.leader(topic)].bootstrap
+
     def restart(self) -> None:
-        """Stop the broker and start another on its data."""
+        """Stop the brokers and start others on their data."""
         self.close()
         self.open()
 
@@ -77,7 +94,7 @@ class House:
     def topic(self, combination: Combination, **settings: str) -> str:
         """Create a topic of one partition, with a new name."""
         name = f"{combination}-{next(self._numbers)}"
-        wanted = NewTopic(name, 1, 1, config=combination.topic_settings(**settings))
+        wanted = NewTopic(name, 1, self.election.brokers, config=combination.topic_settings(**settings))
         self.admin.create_topics([wanted])[name].result(PATIENCE_S)
         self._topics.append(name)
         return name
@@ -117,7 +134,7 @@ class House:
     def producer(self, **settings: object) -> Producer:
         """Make a producer."""
         chosen = {key.replace("_", "."): value for key, value in settings.items()}
-        return Producer({"bootstrap.servers": self.broker.bootstrap, "linger.ms": 0, **PROMPT_PRODUCER, **chosen})
+        return Producer({"bootstrap.servers": self.brokers.bootstrap, "linger.ms": 0, **PROMPT_PRODUCER, **chosen})
 
     def produce(self, topic: str, records: Iterable[Record], **settings: object) -> None:
         """Have records acknowledged, each a batch of its own unless settings say otherwise."""
@@ -127,7 +144,7 @@ class House:
     def consume(self, topic: str, offset: int = 0, *, is_committed: bool = False) -> list[tuple[int, Record]]:
         """Read from an offset, or `OFFSET_BEGINNING`, to the end; return records with their offsets."""
         settings = {
-            "bootstrap.servers": self.broker.bootstrap,
+            "bootstrap.servers": self.brokers.bootstrap,
             "group.id": "nobody",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -160,8 +177,8 @@ class House:
         self.storage.cool(self, topic)
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for what the broker does by itself."""
-        until(condition, self.broker.check)
+        """Wait for what the brokers do by themselves."""
+        until(condition, self.brokers.check)
 
 
 PROMPT_PRODUCER = {"reconnect.backoff.ms": 10, "log_level": 0}
@@ -189,10 +206,10 @@ def send(producer: Producer, topic: str, records: Iterable[Record]) -> None:
         raise KafkaException(failures[0])
 
 
-def numbered(count: int, start: int = 0, *, size_bytes: int = 10) -> Sequence[Record]:
+def numbered(count: int, start: int = 0, *, size_bytes: int = 10, begin_ms: int = BEGIN_MS) -> Sequence[Record]:
     """Return records of different keys, a second apart."""
     return [
-        Record(b"key %d" % n, b"%d " % n + b"x" * size_bytes, 1_700_000_000_000 + n * 1000, (("n", b"%d" % n),))
+        Record(b"key %d" % n, b"%d " % n + b"x" * size_bytes, begin_ms + n * 1000, (("n", b"%d" % n),))
         for n in range(start, start + count)
     ]
 

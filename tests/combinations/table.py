@@ -1,4 +1,4 @@
-"""What is combined: a row for each storage, a column for each cleanup policy."""
+"""What is combined: elections, storages and cleanup policies, each with each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def drop_pages(house: House, topic: str) -> None:
 
     By another process: whoever closes SQLite's files in the process that uses them gives up its locks.
     """
-    files = [*house.data_dir.glob(f"{topic}-*/*"), *house.data_dir.glob("*.sqlite*")]
+    files = [*house.data_dir.rglob(f"{topic}-*/*"), *house.data_dir.rglob("*.sqlite*")]
     subprocess.run([sys.executable, "-S", "-c", FORGET, *files], check=True)
 
 
@@ -62,7 +62,7 @@ for path in sys.argv[1:]:
 
 def send_away(house: House, topic: str) -> None:
     """Wait until closed segments are in the store and nowhere else."""
-    with Client(house.broker.bootstrap) as client:
+    with Client(house.leader_of(topic)) as client:
         house.until(lambda: offset_at(client, topic, EARLIEST_LOCAL) > offset_at(client, topic, EARLIEST))
 
 
@@ -101,6 +101,8 @@ class Storage:
         make_engine: Makes its engine, for what only a follower does to a log; None where it is not one by itself.
         cool: Makes reads of a topic cold.
         survives: Whether records outlive the broker.
+        votes: Whether replicas may vote: the engine tells its log directories apart.
+        store_key: Names the store that the brokers of a cluster share; empty where they share none.
         broker_settings: What the broker needs beside `QUICK`.
         topic_settings: What a topic needs beside `odradek.storage`.
     """
@@ -109,35 +111,68 @@ class Storage:
     make_engine: Callable[[StorageContext], StorageEngine] | None
     cool: Callable[[House, str], None] = drop_pages
     survives: bool = True
+    votes: bool = False
+    store_key: str = ""
     broker_settings: Mapping[str, object] = attrs.field(factory=dict)
     topic_settings: Mapping[str, str] = attrs.field(factory=dict)
 
 
 STORAGES = (
-    Storage("segment", segment_engine),
+    Storage("segment", segment_engine, votes=True),
     Storage("memory", memory_engine, nothing_to_do, survives=False),
     Storage("sqlite", sqlite_engine),  # the stranger's: examples/plugin_template
     Storage(
         "tiered",
         None,
         send_away,
+        votes=True,
+        store_key="odradek.tiered.store",
         broker_settings={"remote.log.storage.system.enable": True, "remote.log.manager.task.interval.ms": 100},
         topic_settings={"local.retention.bytes": "1"},
     ),
 )
+
+
+@attrs.frozen
+class Election:
+    """An election as the suite knows it.
+
+    Attributes:
+        name: For `odradek.election`.
+        brokers: How many there are, each of which has a replica.
+        first_offset: That of a new topic's first record: a leader that was voted for begins with a record of its own.
+    """
+
+    name: str
+    brokers: int
+    first_offset: int
+
+
+ELECTIONS = (Election("isr", 1, 0), Election("quorum", 3, 1))
 POLICIES = {"delete": "delete", "compact": "compact", "both": "compact,delete"}
 """By their names here: values of `cleanup.policy`."""
 
 
 @attrs.frozen
 class Combination:
-    """A storage with a policy; its name is that of the environment of tox that runs it."""
+    """One of each; its name is that of the environment of tox that runs it."""
 
+    election: Election
     storage: Storage
     policy: str
 
     def __str__(self) -> str:
-        return f"combination-{self.storage.name}-{self.policy}"
+        return f"combination-{self.election.name}-{self.storage.name}-{self.policy}"
+
+    @property
+    def is_served(self) -> bool:
+        """Whether there can be such a topic."""
+        return self.storage.votes or self.election.brokers == 1
+
+    @property
+    def first_offset(self) -> int:
+        """That of a new topic's first record."""
+        return self.election.first_offset
 
     @property
     def compacts(self) -> bool:
@@ -151,8 +186,16 @@ class Combination:
 
     def topic_settings(self, **settings: str) -> dict[str, str]:
         """Return a topic's settings: these, with dots for underscores, on top of the combination's."""
-        chosen = {"odradek.storage": self.storage.name, "cleanup.policy": POLICIES[self.policy], "retention.ms": "-1"}
+        chosen = {
+            "odradek.election": self.election.name,
+            "odradek.storage": self.storage.name,
+            "cleanup.policy": POLICIES[self.policy],
+            "retention.ms": "-1",
+        }
         return {**chosen, **self.storage.topic_settings, **{k.replace("_", "."): v for k, v in settings.items()}}
 
 
-COMBINATIONS = [Combination(storage, policy) for storage in STORAGES for policy in POLICIES]
+COMBINATIONS = [
+    Combination(election, storage, policy) for election in ELECTIONS for storage in STORAGES for policy in POLICIES
+]
+"""Brokers for each election and storage, started when a test wants them."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException
 
+from odradek.kernel.machine.clock import SystemClock
+
+from .conftest import Houses, opened
 from .house import CODECS, SPEC, House, Record, numbered, send, values_of
-from .table import Combination
+from .table import COMBINATIONS, Combination
 
 SMALL = "1000"
 """As `internal.segment.bytes`: a handful of records each."""
@@ -22,9 +25,20 @@ def test_records_of_every_codec_are_read_hot_and_cold(house: House, combination:
     hot = house.consume(topic)
     house.cool(topic)
 
-    assert list(enumerate(written)) == hot
+    first = combination.first_offset
+    assert list(enumerate(written, first)) == hot
     assert house.consume(topic) == hot
-    assert house.consume(topic, 33) == hot[33:]
+    assert house.consume(topic, first + 33) == hot[33:]
+
+
+@pytest.mark.parametrize("refused", [each for each in COMBINATIONS if not each.is_served], ids=str)
+def test_replicas_vote_only_where_directories_can_be_told_apart(refused: Combination, houses: Houses) -> None:
+    house = opened(refused.election, refused.storage, houses)
+    with pytest.raises(KafkaException) as caught:
+        house.topic(refused)
+
+    assert caught.value.args[0].code() == KafkaError.INVALID_CONFIG
+    assert f"odradek.storage is '{refused.storage.name}', which has none" in caught.value.args[0].str()
 
 
 def test_transactions_hide_what_was_aborted(house: House, combination: Combination) -> None:
@@ -43,7 +57,8 @@ def test_transactions_hide_what_was_aborted(house: House, combination: Combinati
     committed, all_there = house.consume(topic, is_committed=True), house.consume(topic)
     producer.abort_transaction()
 
-    assert [offset for offset, _ in committed] == [0, 1, 2, 8, 9, 10]
+    first = combination.first_offset
+    assert [offset - first for offset, _ in committed] == [0, 1, 2, 8, 9, 10]
     assert values_of(all_there) == [record.value for record in numbered(10)]
     assert house.consume(topic, is_committed=True) == committed
 
@@ -60,23 +75,24 @@ def test_what_was_acknowledged_is_there_after_a_restart(house: House, combinatio
 
     assert found[: len(kept)] == kept
     assert values_of(found[len(kept) :]) == [record.value for record in records[20:]]
-    assert house.bounds(topic) == (0, len(kept) + 10)
+    assert house.bounds(topic) == (0, found[-1][0] + 1)
 
 
 def test_records_are_deleted_up_to_an_offset_where_the_policy_deletes(house: House, combination: Combination) -> None:
     topic = house.topic(combination)
     house.produce(topic, numbered(20), batch_size=1)
+    seventh, end = combination.first_offset + 7, combination.first_offset + 20
     if not combination.deletes:
         with pytest.raises(KafkaException) as caught:
-            house.delete_records(topic, 7)
+            house.delete_records(topic, seventh)
         assert caught.value.args[0].code() == KafkaError.POLICY_VIOLATION
-        assert house.bounds(topic) == (0, 20)
+        assert house.bounds(topic) == (0, end)
         return
-    assert house.delete_records(topic, 7) == 7
-    found = house.consume(topic, 7)
+    assert house.delete_records(topic, seventh) == seventh
+    found = house.consume(topic, seventh)
 
-    assert [offset for offset, _ in found] == list(range(7, 20))
-    assert house.bounds(topic) == (7, 20)
+    assert [offset for offset, _ in found] == list(range(seventh, end))
+    assert house.bounds(topic) == (seventh, end)
     with pytest.raises(KafkaException) as refused:
         house.consume(topic, 3)
     assert refused.value.args[0].code() == KafkaError._AUTO_OFFSET_RESET
@@ -90,15 +106,16 @@ def test_old_segments_go_by_size_where_the_policy_deletes(house: House, combinat
     start, end = house.bounds(topic)
     found = house.consume(topic, start)
 
-    assert (end, start > 0) == (60, combination.deletes)
-    assert [offset for offset, _ in found] == list(range(start, end))
+    first = combination.first_offset
+    assert (end, start > 0) == (first + 60, combination.deletes)
+    assert [offset for offset, _ in found] == list(range(max(start, first), end))
 
 
 def test_of_each_key_the_newest_record_stays_where_the_policy_compacts(house: House, combination: Combination) -> None:
     topic = house.topic(combination, internal_segment_bytes=SMALL, min_cleanable_dirty_ratio="0.01", flush_messages="1")
     records = [Record(b"key %d" % (n % 5), b"%d " % n + b"x" * 100, 1_700_000_000_000 + n) for n in range(60)]
     house.produce(topic, records, batch_size=1)
-    everything = list(enumerate(records))
+    everything = list(enumerate(records, combination.first_offset))
     if combination.compacts:
         house.until(lambda: len(house.consume(topic, OFFSET_BEGINNING)) < 20)
     found = house.consume(topic, OFFSET_BEGINNING)
@@ -108,19 +125,27 @@ def test_of_each_key_the_newest_record_stays_where_the_policy_compacts(house: Ho
     assert set(found) <= set(everything)
     assert [offset for offset, _ in found] == sorted(offset for offset, _ in found)
     assert (len(found) < 20) == combination.compacts
-    assert house.bounds(topic) == (0, 60)
+    assert house.bounds(topic) == (0, combination.first_offset + 60)
 
 
 def test_times_find_offsets(house: House, combination: Combination) -> None:
     topic = house.topic(combination, internal_segment_bytes=SMALL)
-    house.produce(topic, numbered(30, size_bytes=100), batch_size=1)
-    first = 1_700_000_000_000
+    begin_ms = SystemClock().now_ms() + 10_000  # later than what a leader writes itself
+    house.produce(topic, numbered(30, size_bytes=100, begin_ms=begin_ms), batch_size=1)
     house.cool(topic)
-    asked = {0: 0, first: 0, first + 1: 1, first + 12_000: 12, first + 28_999: 29, first + 29_001: -1}
-    found = {time: house.offset_of(topic, SPEC.for_timestamp(time)) for time in asked}
+    first = combination.first_offset
+    asked = {
+        0: 0,
+        begin_ms: first,
+        begin_ms + 1: first + 1,
+        begin_ms + 12_000: first + 12,
+        begin_ms + 28_999: first + 29,
+        begin_ms + 29_001: -1,
+    }
+    found = {at_ms: house.offset_of(topic, SPEC.for_timestamp(at_ms)) for at_ms in asked}
 
     assert asked == found
-    assert house.offset_of(topic, SPEC.max_timestamp()) == 29
+    assert house.offset_of(topic, SPEC.max_timestamp()) == first + 29
 
 
 def test_new_settings_act_on_a_living_topic(house: House, combination: Combination) -> None:
@@ -133,7 +158,8 @@ def test_new_settings_act_on_a_living_topic(house: House, combination: Combinati
     house.produce(topic, [Record(b"large", b"x" * 2000)])
 
     assert refused.value.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
-    assert values_of(house.consume(topic, 10)) == [b"x" * 2000]
+    first = combination.first_offset
+    assert values_of(house.consume(topic, first + 10)) == [b"x" * 2000]
     if combination.deletes:
         house.alter(topic, retention_ms="1")
-        house.until(lambda: house.bounds(topic) == (11, 11))
+        house.until(lambda: house.bounds(topic) == (first + 11, first + 11))

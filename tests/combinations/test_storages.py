@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import tomllib
 from pathlib import Path
@@ -19,9 +20,11 @@ from odradek.testing.contracts.storage_base import PARTITION, make_context, read
 
 from ..broker.broker_process import Client
 from ..broker.test_process import produce
-from .conftest import opened
+from .conftest import Houses, opened
 from .house import House, Record, numbered, send
-from .table import COMBINATIONS, STORAGES, Combination, Storage
+from .table import COMBINATIONS, ELECTIONS, STORAGES, Combination, Storage
+
+ALONE = ELECTIONS[0]
 
 EXPIRATION_MS = 86_400_000
 CONFIG = LogConfig(segment_bytes=2_000, segment_index_bytes=240, index_interval_bytes=200)
@@ -29,9 +32,9 @@ CONFIG = LogConfig(segment_bytes=2_000, segment_index_bytes=240, index_interval_
 
 def test_tox_has_an_environment_for_each_combination() -> None:
     base = tomllib.loads((Path(__file__).parents[2] / "tox.toml").read_text())["env_base"]["combination"]
-    storages, policies = base["factors"]
+    named = ["-".join(("combination", *chosen)) for chosen in itertools.product(*base["factors"])]
 
-    assert [str(each) for each in COMBINATIONS] == [f"combination-{s}-{p}" for s in storages for p in policies]
+    assert [str(each) for each in COMBINATIONS] == named
 
 
 def batches_of_every_kind() -> list[bytes]:
@@ -69,11 +72,11 @@ def fetch_bytes(client: Client, topic: str) -> bytes:
         found += bytes(records)
 
 
-def filled(storage: Storage, houses: dict[str, House]) -> tuple[House, str]:
+def filled(storage: Storage, houses: Houses) -> tuple[House, str]:
     """Return a topic with batches of every kind, and one with transactions behind them."""
-    house = opened(storage, houses)
-    topic = house.topic(Combination(storage, "delete"), internal_segment_bytes="3000")
-    with Client(house.broker.bootstrap) as client:
+    house = opened(ALONE, storage, houses)
+    topic = house.topic(Combination(ALONE, storage, "delete"), internal_segment_bytes="3000")
+    with Client(house.leader_of(topic)) as client:
         for batch in batches_of_every_kind():
             assert produce(client, topic, batch)[0] == 0
     producer = house.producer(transactional_id=topic)
@@ -85,11 +88,11 @@ def filled(storage: Storage, houses: dict[str, House]) -> tuple[House, str]:
     return house, topic
 
 
-def test_every_storage_gives_the_same_bytes_hot_and_cold(houses: dict[str, House]) -> None:
+def test_every_storage_gives_the_same_bytes_hot_and_cold(houses: Houses) -> None:
     sent: dict[str, tuple[bytes, bytes]] = {}
     for storage in STORAGES:
         house, topic = filled(storage, houses)
-        with Client(house.broker.bootstrap) as client:
+        with Client(house.leader_of(topic)) as client:
             hot = fetch_bytes(client, topic)
             house.cool(topic)
             assert fetch_bytes(client, topic) == hot
@@ -105,7 +108,7 @@ def test_every_storage_gives_the_same_bytes_hot_and_cold(houses: dict[str, House
 
 
 @pytest.mark.parametrize("is_committed", [False, True], ids=["read_uncommitted", "read_committed"])
-def test_librdkafka_reads_the_same_records_from_every_storage(houses: dict[str, House], is_committed: bool) -> None:
+def test_librdkafka_reads_the_same_records_from_every_storage(houses: Houses, is_committed: bool) -> None:
     read: dict[str, list[tuple[int, Record]]] = {}
     for storage in STORAGES:
         house, topic = filled(storage, houses)

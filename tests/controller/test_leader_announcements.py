@@ -251,6 +251,17 @@ def test_a_topic_with_voters_has_no_leader_before_they_have_voted_and_is_where_i
     assert made.directories[0] == tuple(brokers[each].log_dirs[0] for each in (1, 2, 3))
 
 
+def test_replicas_do_not_vote_where_a_disk_could_be_replaced_without_a_word() -> None:
+    cluster = in_a_cluster()
+    rules = attrs.evolve(cluster.driven.rules, storages={"memory": False, "segment": True})
+    cluster.driven.controller._rules = cluster.driven.rules = rules
+    wanted = topic("new", -1, -1, {0: [1, 2, 3]}, odradek_election="quorum", odradek_storage="memory")
+    (answer,) = cluster.ask(create_topics(wanted)).topics
+
+    assert (answer.error_code, "new" in cluster.driven.image.topics_by_name) == (ErrorCode.INVALID_CONFIG, False)
+    assert "odradek.storage is 'memory', which has none: choose one that has them ('segment')" in answer.error_message
+
+
 def test_what_is_adopted_has_no_voters() -> None:
     cluster = in_a_cluster()
     found = [FoundPartition("old", 0, uuid.UUID(int=5), 3)]

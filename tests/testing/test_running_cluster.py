@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from odradek.testing.running_cluster import RunningCluster, running_cluster
 from tests.waiting import until
@@ -122,5 +124,26 @@ def test_there_are_not_more_voters_than_brokers(voters: int) -> None:
     with (
         pytest.raises(ValueError, match=f"{voters} voters among 3 brokers"),
         running_cluster(voters=voters),
+    ):
+        pass
+
+
+def test_a_configuration_file_counts_for_all_nodes_under_the_settings(tmp_path: Path) -> None:
+    config = tmp_path / "odradek.toml"
+    config.write_text('[broker]\n"default.replication.factor" = 2\n"num.partitions" = 5\n')
+    with running_cluster({"num.partitions": 4}, config=config) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+        admin.create_topics([NewTopic("orders")])["orders"].result(60)
+        partitions = admin.list_topics("orders", 60).topics["orders"].partitions.values()
+
+    assert [len(each.replicas) for each in partitions] == [2] * 4
+
+
+def test_what_each_node_has_for_itself_may_not_stand_in_the_file_of_all(tmp_path: Path) -> None:
+    config = tmp_path / "odradek.toml"
+    config.write_text('[broker]\n"node.id" = 7\n')
+    with (
+        pytest.raises(ValueError, match=r"node\.id: each broker of a cluster has its own"),
+        running_cluster(config=config),
     ):
         pass

@@ -23,7 +23,7 @@ from .broker_helpers import BrokerHelpers
 from .running_broker import TEST_SETTINGS, RunningBroker, settings_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import timedelta
 
     from odradek.kernel.broker import BrokerOptions
@@ -75,6 +75,7 @@ class RunningCluster(BrokerHelpers):
         *,
         is_time_virtual: bool = False,
         voters: int = 0,
+        config: Path | None = None,
     ) -> None:
         """Make one that `start_all` starts.
 
@@ -84,18 +85,21 @@ class RunningCluster(BrokerHelpers):
             count: How many brokers, >= 1.
             is_time_virtual: Whether `advance` can let time pass.
             voters: How many of the brokers keep the metadata together, the first ones; 0: a node of its own does.
+            config: A configuration file of all nodes, under the settings.
         """
         self._data_dir = data_dir
+        self._config = config
         self._clock = _new_clock() if is_time_virtual else None
         replicas = str(min(REPLICAS, count))
-        self._settings_of_all = {
+        defaults = {
             **TEST_SETTINGS,
             "default.replication.factor": replicas,
             "min.insync.replicas": str(min(2, count)),
             "controller.listener.names": CONTROLLERS,
             **(UNHURRIED if is_time_virtual else {}),
-            **settings,
         }
+        said = _said_by(config)
+        self._settings_of_all = {**{key: value for key, value in defaults.items() if key not in said}, **settings}
         self._quorum = ""
         self._controller = None if voters else self._controller_alone()
         self.brokers = {node_id: self._broker(node_id, is_voter=node_id <= voters) for node_id in range(1, count + 1)}
@@ -142,7 +146,7 @@ class RunningCluster(BrokerHelpers):
             chosen = {**self._settings_of_all, "node.id": str(node_id), **own, **more}
             chosen["controller.quorum.voters"] = self._voters(node_id)
             return read_broker_options(
-                config=None,
+                config=self._config,
                 environment={},
                 options=[f"{key}={value}" for key, value in chosen.items()],
                 data_dir=directory,
@@ -324,6 +328,13 @@ def _new_network() -> CutNetwork | None:
     return CutNetwork() if can_be_cut() else None
 
 
+def _said_by(config: Path | None) -> Collection[str]:
+    """Return which of the broker's keys a configuration file has."""
+    from odradek.kernel.config.settings import read_settings
+
+    return () if config is None else read_settings(config=config).file.broker.keys()
+
+
 def _close_each(closes: list[Callable[[], None]]) -> None:
     """Call all, and raise what the first raised that failed."""
     try:
@@ -341,6 +352,7 @@ def running_cluster(
     data_dir: Path | None = None,
     virtual_time: bool = False,
     voters: int = 0,
+    config: Path | None = None,
 ) -> Iterator[RunningCluster]:
     """Run a cluster for the time of a `with` block.
 
@@ -353,6 +365,7 @@ def running_cluster(
         virtual_time: Whether time can be advanced: `RunningCluster.advance`.
         voters: How many of the brokers keep the metadata together, the first ones, instead of the controller that is
             there besides.
+        config: A configuration file of all nodes, under the settings: what it says holds. `[plugins]` stands there.
 
     Raises:
         OdradekError: A broker could not start.
@@ -362,14 +375,15 @@ def running_cluster(
     .. versionadded:: 0.1
     """
     chosen = settings_text(settings)
-    if of_each := sorted(OF_EACH & chosen.keys()):
+    if of_each := sorted(OF_EACH & {*chosen, *_said_by(config)}):
         raise ValueError(f"running_cluster: {', '.join(of_each)}: each broker of a cluster has its own")
     if brokers < 1:
         raise ValueError(f"running_cluster: a cluster has brokers, and {brokers} is none")
     if not 0 <= voters <= brokers:
         raise ValueError(f"running_cluster: {voters} voters among {brokers} brokers")
     with tempfile.TemporaryDirectory(prefix="odradek-", ignore_cleanup_errors=True) as folder:
-        cluster = RunningCluster(data_dir or Path(folder), chosen, brokers, is_time_virtual=virtual_time, voters=voters)
+        where = data_dir or Path(folder)
+        cluster = RunningCluster(where, chosen, brokers, is_time_virtual=virtual_time, voters=voters, config=config)
         try:
             cluster.start_all()
             yield cluster

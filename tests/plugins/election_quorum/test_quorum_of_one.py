@@ -118,7 +118,7 @@ def rules_with_quorum() -> ControllerRules:
 
 def test_a_broker_alone_refuses_a_topic_that_asks_for_it() -> None:
     with pytest.raises(KafkaError, match=r"odradek\.election is 'quorum': replicas that vote are a cluster's"):
-        rules_with_quorum().election_of_new("quorum")
+        rules_with_quorum().election_of_new("quorum", "segment")
 
 
 def test_a_broker_whose_topics_are_set_to_it_does_not_start() -> None:
