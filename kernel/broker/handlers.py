@@ -122,8 +122,7 @@ def _log_handlers(parts: BrokerParts) -> dict[int, Given]:
     published, replicas = parts.published, parts.logs.replicas
 
     def may_lose_records(topic: str) -> bool:
-        configs = published.image.topic_config(topic)
-        policies = TopicConfig.resolve(published.config, configs).cleanup_policy
+        policies = TopicConfig.resolve(published.config, published.image.topic_config(topic)).cleanup_policy
         return not policies or "delete" in policies
 
     return {
@@ -132,6 +131,7 @@ def _log_handlers(parts: BrokerParts) -> dict[int, Given]:
             "may_lose_records": may_lose_records,
             "purgatory": parts.requests.waiting.produce,
             "clock": parts.machine.clock,
+            "writes": parts.logs.writes,
         },
         23: {"replicas": replicas},
         34: {"replicas": replicas, "moves": parts.logs.log_moves, "is_cordoned": published.is_cordoned},

@@ -21,6 +21,9 @@ and says that nothing which is in the order up to there waits any more. With no 
 What was *carried* forward waits already, in one companion that lies before, and whose segment is about to go. It is the
 same that waits, by its due time and origin, and counts in this companion as soon as the log starts behind the other.
 
+A delivery with a due time of -3 is a *withdrawal*, which a DeleteRecords left: what was produced below its origin waits
+no more, wherever it lies now. Its payload is how many records that were, 8 bytes, -1 where nobody has counted.
+
 Of what was *produced*, `origin` is the offset within the batch behind and the leader epoch is -1: that of the companion
 itself, so that both are written before offsets are assigned. Of what was carried or delivered both are the first. A
 canceller has a due time of -1, and no record in the payload. A dead letter has -2: its record waits for nothing here,
@@ -68,6 +71,8 @@ _DELIVERY: Final = 8
 _CODEC_SHIFT: Final = 4
 CANCELLER_DUE: Final = -1
 DEAD_DUE: Final = -2
+WITHDRAWN_DUE: Final = -3
+UNCOUNTED: Final = -1
 COMPANION_OFFSETS: Final = 1
 """A companion takes one offset: the batch behind begins at the next."""
 
@@ -76,7 +81,8 @@ class WaitingEntry(NamedTuple):
     """One record that waits, or the withdrawal of one.
 
     Attributes:
-        due_ms: Epoch milliseconds; `CANCELLER_DUE` for a withdrawal, `DEAD_DUE` for a dead letter.
+        due_ms: Epoch milliseconds; `CANCELLER_DUE` for a withdrawal by name, `DEAD_DUE` for a dead letter,
+            `WITHDRAWN_DUE` for what a DeleteRecords withdraws.
         origin: The offset that the record was produced at; in a companion that is not placed yet, within its batch.
         leader_epoch: Of the leader that took it; -1 as long as that is not known.
         id_digest: Of its name, or of the name that is withdrawn; None without one.
@@ -96,6 +102,13 @@ class WaitingEntry(NamedTuple):
     def is_dead(self) -> bool:
         """Whether it is a dead letter, which is never due here."""
         return self.due_ms == DEAD_DUE
+
+
+class Withdrawn(NamedTuple):
+    """What a DeleteRecords withdrew: what was produced below an offset; how many records, -1 where not known."""
+
+    below: int
+    records_count: int
 
 
 @frozen
@@ -131,6 +144,14 @@ class Companion:
         """Whether its records waited elsewhere before."""
         return self.carried_from != NO_OFFSET
 
+    @property
+    def withdrawn(self) -> Withdrawn | None:
+        """What it withdraws, where a DeleteRecords left it."""
+        if not self.is_delivery or self.entries[0].due_ms != WITHDRAWN_DUE:
+            return None
+        count = int.from_bytes(self.payload, "big", signed=True) if self.payload else UNCOUNTED
+        return Withdrawn(self.entries[0].origin, count)
+
     def counts_with(self, header: BatchHeader, own_offset: int) -> bool:
         """Return whether it counts, its own offset and the header of the batch behind it being these."""
         if self.crc is None:
@@ -153,6 +174,13 @@ class Companion:
         )
         for entry, record in zip(waiting, records, strict=True):
             yield entry, record._replace(offset=entry.origin)
+
+
+def build_withdrawal(withdrawn: Withdrawn) -> bytearray:
+    """Return the batch that a DeleteRecords leaves, its offset and epoch to be assigned."""
+    entry = WaitingEntry(WITHDRAWN_DUE, withdrawn.below)
+    count = withdrawn.records_count.to_bytes(8, "big", signed=True)
+    return build_companion(Companion((entry,), count, is_delivery=True), timestamp=0)
 
 
 def build_companion(companion: Companion, *, timestamp: int) -> bytearray:

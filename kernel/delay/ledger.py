@@ -43,7 +43,7 @@ _DELIVERIES_MAX: Final = 1000
 """So many deliveries are told apart that may not be committed yet."""
 _MAGIC: Final = b"odrl"
 _VERSION: Final = 3
-_HEAD: Final = struct.Struct(">4sbqqqqiiiiq")
+_HEAD: Final = struct.Struct(">4sbqqqqqqiiiiq")
 _HELD: Final = struct.Struct(">qq")
 _LATE: Final = struct.Struct(">qq")
 _OPEN: Final = struct.Struct(">qqqqi16s")
@@ -102,6 +102,8 @@ class DelayLedger:
         self._open: dict[int, list[OpenEntry]] = {}
         self._carried = CarriedRecords()
         self._start_offset = 0
+        self._withdrawn_below = 0
+        self._carried_end = 0
         self._held: dict[int, int] = {}
         self._through = _BEFORE_ALL
         self._late: set[tuple[int, int]] = set()  # came to wait when deliveries had gone further, and waits
@@ -201,9 +203,18 @@ class DelayLedger:
             if entry.is_canceller or entry.is_dead or key in elsewhere:
                 continue
             waits = key > self._through or key in self._late
-            if waits and not self.queue.is_withdrawn(entry.id_digest, entry.origin):
+            if waits and not self.is_withdrawn(entry):
                 found.append(entry)
         return found
+
+    def is_withdrawn(self, entry: WaitingEntry) -> bool:
+        """Return whether a record that waits was withdrawn: by its name, or by a DeleteRecords."""
+        return entry.origin < self._withdrawn_below or self.queue.is_withdrawn(entry.id_digest, entry.origin)
+
+    @property
+    def has_carried(self) -> bool:
+        """Whether the log may have something that waits, and was produced below its start."""
+        return self._carried_end > self._start_offset
 
     def _open_companions(self) -> list[int]:
         return [entries[0].companion for entries in self._open.values()]
@@ -224,7 +235,10 @@ class DelayLedger:
 
     def _take(self, offset: int, companion: Companion, *, end: int) -> None:
         """Take a companion that counts; what belongs to it ends at an offset."""
-        if companion.is_delivery:
+        withdrawn = companion.withdrawn
+        if withdrawn is not None:
+            self._withdrawn_below = max(self._withdrawn_below, withdrawn.below)
+        elif companion.is_delivery:
             (last,) = companion.entries
             if last.id_digest is not None:
                 self.last_delivery, self.last_delivery_offset = last, offset
@@ -241,6 +255,7 @@ class DelayLedger:
                     self.queue.note_due(entry.due_ms)
 
     def _take_carried(self, carried_from: int, entries: list[CarriedEntry]) -> None:
+        self._carried_end = max((each.companion + 1 for each in entries), default=self._carried_end)
         if carried_from < self._start_offset:
             self._admit(entries)
             return
@@ -295,7 +310,7 @@ class DelayLedger:
         carried = list(self._carried.waiting())
         kept: list[tuple[int, OpenEntry | CarriedEntry]] = [*opened, *carried]
         counts = len(self._held), len(self._late), len(opened), len(carried)
-        through = *self._through, self._start_offset
+        through = *self._through, self._start_offset, self._withdrawn_below, self._carried_end
         head = _HEAD.pack(_MAGIC, _VERSION, self._committed_ms, *through, *counts, self.last_delivery_offset)
         head += b"".join(_HELD.pack(*held) for held in self._held.items())
         head += b"".join(_LATE.pack(*key) for key in sorted(self._late))
@@ -316,9 +331,7 @@ class DelayLedger:
             ValueError: It is damaged, or of another version; nothing was changed.
         """
         try:
-            magic, version, committed_ms, *through, start_offset, held, late, opened, carried, last_offset = (
-                _HEAD.unpack_from(data)
-            )
+            magic, version, committed_ms, *told, held, late, opened, carried, last_offset = _HEAD.unpack_from(data)
             late_start = _HEAD.size + held * _HELD.size
             opened_start = late_start + late * _LATE.size
             carried_start = opened_start + opened * _OPEN.size
@@ -332,17 +345,17 @@ class DelayLedger:
         queue = self._factory.restore(data[end + _CRC.size :])
         self.clear()
         self.queue = queue
-        self._committed_ms, self._start_offset = committed_ms, start_offset
-        self._through = through[0], through[1]
+        due_ms, origin, self._start_offset, self._withdrawn_below, self._carried_end = told
+        self._committed_ms, self._through = committed_ms, (due_ms, origin)
         self._held = dict(_HELD.iter_unpack(data[_HEAD.size : late_start]))
-        self._late = {(due_ms, origin) for due_ms, origin in _LATE.iter_unpack(data[late_start:opened_start])}
+        self._late = {(key[0], key[1]) for key in _LATE.iter_unpack(data[late_start:opened_start])}
         self.last_delivery_offset = last_offset
         if last_offset >= 0:
             self.last_delivery = _entry(*_LAST.unpack_from(data, carried_end))
-        for producer_id, offset, *told in _OPEN.iter_unpack(data[opened_start:carried_start]):
-            self._open.setdefault(producer_id, []).append(OpenEntry(offset, _entry(*told)))
-        for carried_from, offset, *told in _OPEN.iter_unpack(data[carried_start:carried_end]):
-            self._carried.take(carried_from, [CarriedEntry(offset, _entry(*told))])
+        for producer_id, offset, *entry in _OPEN.iter_unpack(data[opened_start:carried_start]):
+            self._open.setdefault(producer_id, []).append(OpenEntry(offset, _entry(*entry)))
+        for carried_from, offset, *entry in _OPEN.iter_unpack(data[carried_start:carried_end]):
+            self._carried.take(carried_from, [CarriedEntry(offset, _entry(*entry))])
 
 
 def _entry(due_ms: int, origin: int, leader_epoch: int, digest: bytes) -> WaitingEntry:

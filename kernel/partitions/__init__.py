@@ -20,6 +20,7 @@
 | `delays`, `delay_recovery`, `delay_beginnings` | Shell: what waits: ledgers made, kept, and of replicas that serve |
 | `delay_delivery`, `delay_batches` | Shell: what is due delivered |
 | `delay_carrying`, `delay_pieces` | Shell: what waits in segments that are to go carried forward |
+| `delay_withdrawal` | Shell: what waits withdrawn by DeleteRecords |
 | `dead_letters`, `dead_letter_taking`, `dead_letter_batches` | dead letters of retry topics, fetched and appended |
 | `full_disks`, `tiers`, `tier_offsets` | replicas whose disk is full; whose log has a remote part |
 | `staged_writes`, `flush_service` | Shell: from a staged batch to the disk |

@@ -139,7 +139,7 @@ class DeliveryMaker:
             if found is None:
                 continue
             entry, record, held = found
-            if ledger.queue.is_withdrawn(entry.id_digest, waiting.origin):
+            if ledger.is_withdrawn(entry):
                 withdrawn_count += 1
                 continue
             if builder is None:

@@ -59,7 +59,7 @@ def test_what_waits_is_listed_described_withdrawn_and_waited_for(delay: Odradek)
     ]
     assert "2100-01-01T00:00:00.005+00:00" in delay.ok("delay", "list", "later").out
     (described, _) = delay.ok("delay", "describe", "later", "--json").json
-    assert described == {"partition": 0, "waiting": 2, "next_due_ms": DUE_MS, "last_due_ms": DUE_MS + 5}
+    assert described == {"partition": 0, "waiting": 2, "next_due_ms": DUE_MS, "last_due_ms": DUE_MS + 5, "withdrawn": 0}
     assert "2100" in delay.ok("delay", "describe", "later").out
     shown = delay.ok("delay", "show", "later:0", "5", "--json").json
     assert (shown["key"], shown["value"], shown["id"]) == ("k", "a", "other")

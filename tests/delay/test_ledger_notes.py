@@ -38,7 +38,7 @@ def test_what_is_kept_has_the_last_note_and_is_of_version_3() -> None:
     assert (ledger.last_delivery, ledger.last_delivery_offset) == (NOTE, 0)
 
     old = bytearray(b"".join(told().encode()))
-    head = struct.calcsize(">4sbqqqqiiiiq")
+    head = struct.calcsize(">4sbqqqqqqiiiiq")
     assert old[4] == 3
     old[4] = 2
     old[head : head + 4] = struct.pack(">I", zlib.crc32(old[:head]))

@@ -10,6 +10,8 @@ import attrs
 import pytest
 import trio
 
+from odradek.cli.log_reads import LogPart
+from odradek.cli.waiting_records import WaitingRecords
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.contracts.cleanup import CleanupSettings
@@ -20,6 +22,8 @@ from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
 from odradek.kernel.partitions import delay_carrying, delay_pieces
 from odradek.kernel.partitions.delay_pieces import AGAIN_MS
+from odradek.kernel.partitions.delay_recovery import start_with_companion
+from odradek.kernel.partitions.delay_withdrawal import withdraw_below
 from odradek.kernel.partitions.following import append_as_follower, note_leader
 from odradek.kernel.records.batch import read_header
 from odradek.plugins.cleanup.delete import DeletePolicy
@@ -267,3 +271,54 @@ def test_a_disk_that_fails_takes_its_partition_and_nobody_else(
     trio.run(carry)
     with pytest.raises(KafkaError):
         partition.replica.check_leader(-1)
+
+
+def delete_below(partition: DelayedPartition, offset: int) -> int | None:
+    """Do what a DeleteRecords does; return where what has to be committed ends."""
+    committed_at = withdraw_below(partition.replica, start_with_companion(partition.replica.log, offset))
+    partition.write()
+    return committed_at
+
+
+def read_as_a_client(partition: DelayedPartition) -> WaitingRecords:
+    start = partition.replica.log.log_start_offset
+    found = WaitingRecords(start)
+    batches = [batch for batch in partition.batches() if read_header(batch).next_offset > start]
+    found.read(LogPart(b"".join(batches)))
+    return found
+
+
+def test_what_a_delete_records_withdraws_is_counted(partition: DelayedPartition) -> None:
+    partition.produce([Sent(b"a", 1_000), Sent(b"b", 2_000)])
+    offset = partition.produce([Sent(b"c", 1_000)])
+    assert offset is not None
+
+    assert delete_below(partition, offset) is None
+    assert partition.replica.log.log_start_offset == offset - 1
+    read = read_as_a_client(partition)
+    assert (read.withdrawn_count, read.left_count) == (2, 1)
+    partition.pass_time(5_000)
+    assert partition.values() == [b"c"]
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_delete_records_withdraws_what_was_carried_forward_too(partition: DelayedPartition, is_known: bool) -> None:
+    """Also what is carried, and not committed: there it waits where it was, and behind the offset."""
+    partition.produce([Sent(b"a", 1_000), Sent(b"b", 2_000)])
+    end = partition.replica.high_watermark
+    if is_known:
+        partition.carry(end)
+    else:
+        run_at_once(partition.delivery.carrying.begin(partition.replica, end).step())
+        partition.write()
+    offset = partition.produce([Sent(b"c", 1_000)])
+    assert offset is not None
+
+    assert delete_below(partition, offset) == partition.replica.log.log_end_offset  # other replicas have to hear it
+    read = read_as_a_client(partition)
+    assert (read.withdrawn_count, read.left_count) == (2, 1)
+    for begin in (partition.restart, partition.read_again):
+        begin()
+        assert partition.carry(partition.replica.high_watermark) <= 1  # c, of that what was withdrawn nothing
+    partition.pass_time(5_000)
+    assert partition.values() == [b"c"]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ...machine.clock import Clock
     from ...partitions.replica import Replica
     from ...partitions.replicas import Replicas
+    from ...partitions.staged_writes import StagedWrites
     from ...purgatory.purgatory import Purgatory
     from ...wire.messages.api_21_delete_records import DeleteRecordsRequest
 
@@ -39,10 +40,11 @@ TO_HIGH_WATERMARK: Final = -1
 
 
 class WaitingDeletion(NamedTuple):
-    """A partition of which a live replica still has what was deleted."""
+    """A partition of which a live replica still has what was deleted, or does not know that it waits no more."""
 
     replica: Replica
     target: int
+    committed_at: int
     answer: DeleteRecordsPartitionResult
 
     def error(self) -> ErrorCode | None:
@@ -52,7 +54,8 @@ class WaitingDeletion(NamedTuple):
             return ErrorCode.KAFKA_STORAGE_ERROR
         if not replica.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return ErrorCode.NONE if replica.low_watermark >= self.target else None
+        is_gone = replica.low_watermark >= self.target and replica.high_watermark >= self.committed_at
+        return ErrorCode.NONE if is_gone else None
 
 
 class DeleteRecordsOperation(RequestOperation):
@@ -100,6 +103,7 @@ class DeleteRecordsHandler:
         may_lose_records: Callable[[str], bool],
         purgatory: Purgatory,
         clock: Clock,
+        writes: StagedWrites,
     ) -> None:
         """Make the handler.
 
@@ -107,6 +111,7 @@ class DeleteRecordsHandler:
             replicas: Whose records are deleted.
             purgatory: Where requests wait for followers.
             clock: The monotonic one.
+            writes: The way to the disk of what withdraws delayed records.
             may_lose_records: Whether a topic's `cleanup.policy` contains `delete`, or nothing: a topic that keeps
                 everything is trimmed by hand.
         """
@@ -114,6 +119,7 @@ class DeleteRecordsHandler:
         self._may_lose_records = may_lose_records
         self._purgatory = purgatory
         self._clock = clock
+        self._writes = writes
 
     def handle(self, request: DeleteRecordsRequest, context: RequestContext) -> Answer:
         """Delete what is asked for; of a partition named twice the last counts. A topic without any is left out."""
@@ -146,7 +152,7 @@ class DeleteRecordsHandler:
     ) -> DeleteRecordsPartitionResult:
         answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=NO_OFFSET)
         try:
-            replica, target = self._delete(topic, index, offset, may_lose_records)
+            replica, target, committed_at = self._delete(topic, index, offset, may_lose_records)
             answer.low_watermark = replica.low_watermark
         except KafkaError as error:
             answer.error_code = error.code
@@ -154,14 +160,14 @@ class DeleteRecordsHandler:
             self._replicas.note_failure(topic, index, error)
             answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         else:
-            if answer.low_watermark < target:
-                waiting.append(WaitingDeletion(replica, target, answer))
+            if answer.low_watermark < target or replica.high_watermark < committed_at:
+                waiting.append(WaitingDeletion(replica, target, committed_at, answer))
         return answer
 
     def _delete(
         self, topic: str, index: int, offset: int, may_lose_records: Callable[[str], bool]
-    ) -> tuple[Replica, int]:
-        """Delete the records of one partition below `offset`; return its replica and that offset."""
+    ) -> tuple[Replica, int, int]:
+        """Delete the records of one partition below `offset`; return its replica, that offset, what to commit."""
         replica = self._replicas.get(topic, index)
         if topic in self._replicas.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -173,10 +179,17 @@ class DeleteRecordsHandler:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if replica.delays is not None or replica.delay_beginning is not None:
             target = start_with_companion(replica.log, target)
+        committed_at = 0
         if target > replica.log.log_start_offset:
-            advance_log_start(replica, target)
+            if replica.delays is not None and replica.delays.queue.waiting_count:
+                from ...partitions.delay_withdrawal import withdraw_below  # others do not pay for it
+
+                committed_at = withdraw_below(replica, target) or 0
+                self._writes.stage(replica)
+            else:
+                advance_log_start(replica, target)
             self._replicas.changed.note((replica,))
-        return replica, target
+        return replica, target, committed_at
 
     def error_response(
         self, request: DeleteRecordsRequest, context: RequestContext, code: ErrorCode, detail: str

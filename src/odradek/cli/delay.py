@@ -148,7 +148,8 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Say how much waits in each partition, and when the next and the last of it are due. DeleteRecords and "
-        "DeleteTopics withdraw what lies below; retention waits for it.",
+        "DeleteTopics withdraw what lies below; how many DeleteRecords has withdrawn is known while the log has a note "
+        "of it. What waits where retention takes something is carried forward.",
         [("delay describe reminders", "of all partitions")],
     )
     parser.add_argument("partitions", metavar="TOPIC[:P,P]")
@@ -165,18 +166,20 @@ async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
                 "waiting": len(waiting),
                 "next_due_ms": waiting[0].due_ms if waiting else None,
                 "last_due_ms": waiting[-1].due_ms if waiting else None,
+                "withdrawn": read.withdrawn_count,
             }
         )
     if arguments.json:
         print_json(rows)
         return
     print_table(
-        ("partition", "waiting", "next due", "last due"),
+        ("partition", "waiting", "next due", "last due", "withdrawn"),
         [
             (
                 row["partition"],
                 row["waiting"],
-                *("" if ms is None else moment_text(ms) for ms in list(row.values())[2:]),
+                *("" if ms is None else moment_text(ms) for ms in (row["next_due_ms"], row["last_due_ms"])),
+                row["withdrawn"],
             )
             for row in rows
         ],

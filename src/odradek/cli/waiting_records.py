@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.kernel.contracts.delay_queue import WaitingRecord
-    from odradek.kernel.delay.companion import WaitingEntry
+    from odradek.kernel.delay.companion import Companion, WaitingEntry, Withdrawn
     from odradek.kernel.records.batch import BatchHeader
     from odradek.kernel.records.record import Record
     from odradek.kernel.types import Buffer
@@ -118,6 +118,7 @@ class WaitingRecords:
 
     Attributes:
         next_offset: From where on the log is to be fetched.
+        withdrawals: What the log says of what DeleteRecords has withdrawn.
     """
 
     def __init__(self, start_offset: int) -> None:
@@ -125,6 +126,7 @@ class WaitingRecords:
         self._ledger = DelayLedger(_QUEUES, on_due=_nothing, on_unreadable=_nothing)
         self._ledger.start_advanced(start_offset)
         self._held: dict[int, list[tuple[WaitingEntry, Record]]] = {}
+        self.withdrawals: list[Withdrawn] = []
         self.next_offset = start_offset
 
     def read(self, part: LogPart) -> None:
@@ -134,15 +136,26 @@ class WaitingRecords:
                 continue
             batch = part.records[position : position + header.length_bytes]
             self._ledger.saw(batch, header)
-            held = _held_by(batch, header)
-            if held:
-                self._held[header.base_offset] = held
+            companion = _companion_of(batch, header)
+            if companion is not None and companion.withdrawn is not None:
+                self.withdrawals.append(companion.withdrawn)
+            elif companion is not None and not companion.is_delivery:
+                self._held[header.base_offset] = _held_by(companion)
             self.next_offset = header.next_offset
 
     @property
     def left_count(self) -> int:
         """How many records are still to be seen: those that wait, and those whose transaction is open."""
         return len(self.waiting()) + self._ledger.open_count
+
+    @property
+    def withdrawn_count(self) -> int:
+        """How many records DeleteRecords has withdrawn, as far as the log has notes of it that have counted."""
+        queue = self._ledger.queue
+        assert isinstance(queue, _PlainQueue)
+        below = max((withdrawn.below for withdrawn in self.withdrawals), default=0)
+        carried_count = sum(origin < below for _, origin in queue.waiting)  # it lies behind, and is passed over
+        return carried_count + sum(max(withdrawn.records_count, 0) for withdrawn in self.withdrawals)
 
     def waiting(self) -> list[DelayedRecord]:
         """Return what waits, in the order in which it is due, but for what was withdrawn."""
@@ -153,14 +166,20 @@ class WaitingRecords:
         found = []
         for (due_ms, origin), offset in sorted(queue.waiting.items()):
             for entry, record in self._held.get(offset, ()):
-                if entry.origin == origin and not queue.is_withdrawn(entry.id_digest, origin):
+                if entry.origin == origin and not self._ledger.is_withdrawn(entry):
                     found.append(DelayedRecord(due_ms, record))
         return found
 
 
-def _held_by(batch: Buffer, header: BatchHeader) -> list[tuple[WaitingEntry, Record]]:
+def _companion_of(batch: Buffer, header: BatchHeader) -> Companion | None:
     try:
-        companion = read_companion(batch, header)
-        return [] if companion is None or companion.is_delivery else list(companion.records())
+        return read_companion(batch, header)
+    except CorruptRecordsError:
+        return None
+
+
+def _held_by(companion: Companion) -> list[tuple[WaitingEntry, Record]]:
+    try:
+        return list(companion.records())
     except CorruptRecordsError:
         return []

@@ -1,0 +1,50 @@
+"""Shell: what a DeleteRecords means for what waits: all that was produced below is withdrawn, wherever it lies now.
+
+What waits below the log's start goes with it. What was carried forward lies behind, and every replica has to hear that
+it waits no more: so the leader appends a note, which also says how many records went.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..delay.companion import UNCOUNTED, Withdrawn, build_withdrawal
+from .leading import advance_log_start, append_delivery
+
+if TYPE_CHECKING:
+    from ..delay.ledger import DelayLedger
+    from .replica import Replica
+
+LOOKS_MAX: Final = 8
+"""How often the queue is asked to work, some thousand records each time, so that they can be counted."""
+_BEFORE_ALL_MS: Final = -1
+
+
+def withdraw_below(replica: Replica, offset: int) -> int | None:
+    """Have a log start at an offset, and withdraw what was produced below it.
+
+    Args:
+        replica: It leads, and has a ledger of which something waits.
+        offset: Above where its log starts, at most its high watermark.
+
+    Returns:
+        Where the note ends that has to be committed; None where nothing hangs on it.
+
+    Raises:
+        KafkaError: It leads no more, or its disk failed.
+    """
+    ledger = replica.delays
+    assert ledger is not None, "something waits"
+    before, has_carried = _counted(ledger), ledger.has_carried
+    advance_log_start(replica, offset)
+    after = _counted(ledger)
+    count = UNCOUNTED if UNCOUNTED in (before, after) else before - after
+    append_delivery(replica, build_withdrawal(Withdrawn(offset, count)), None)
+    return replica.log.log_end_offset if has_carried else None
+
+
+def _counted(ledger: DelayLedger) -> int:
+    """Return how many records wait, where that is known soon."""
+    if any(ledger.queue.prepare(_BEFORE_ALL_MS) for _ in range(LOOKS_MAX)):
+        return ledger.queue.waiting_count
+    return UNCOUNTED
