@@ -29,10 +29,24 @@ from odradek.kernel.records.columns import Column
 
 from .errors import SchemaError
 
-__all__ = ["FIELDS", "HEADERS", "SCHEMA_ID", "SINK_TYPES", "Projection", "SinkColumns", "projection_of", "sink_columns"]
+__all__ = [
+    "DEAD_LETTER_ORIGIN",
+    "DEAD_LETTER_REASON",
+    "FIELDS",
+    "HEADERS",
+    "SCHEMA_ID",
+    "SINK_TYPES",
+    "Projection",
+    "SinkColumns",
+    "dead_letter_columns",
+    "projection_of",
+    "sink_columns",
+]
 
 HEADERS: Final = "headers"
 SCHEMA_ID: Final = "schemaId"
+DEAD_LETTER_REASON: Final = "deadLetterReason"
+DEAD_LETTER_ORIGIN: Final = "deadLetterOrigin"
 _HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 
 
@@ -77,6 +91,10 @@ SINK_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a sink takes, by the name of a column; every other column is let pass and not written."""
 
+_DEAD_LETTER_TYPES: Final = {
+    DEAD_LETTER_REASON: "string",
+    DEAD_LETTER_ORIGIN: "struct<topic:string,partition:int,offset:bigint>",
+}
 _OTHER_SPELLINGS: Final = {"long": "bigint", "integer": "int"}
 
 
@@ -199,6 +217,34 @@ def sink_columns(schema: Sequence[tuple[str, str]], *, topic: str | None) -> Sin
                 " cast the column, or drop it"
             )
     return SinkColumns(types, positions)
+
+
+def dead_letter_columns(schema: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """Return where the columns are that say which rows of a query are dead letters.
+
+    Args:
+        schema: Names and types of the query's columns, as Spark writes types.
+
+    Raises:
+        SchemaError: There is none that says why, or one has another type, or is there twice.
+    """
+    found: dict[str, int] = {}
+    for place, (name, type_name) in enumerate(schema):
+        expected = _DEAD_LETTER_TYPES.get(name)
+        if expected is None:
+            continue
+        if name in found:
+            raise SchemaError(f"the column '{name}' is there twice")
+        if _plain(type_name) != expected:
+            raise SchemaError(f"the column '{name}' is of type {type_name}; it has to be {expected}")
+        found[name] = place
+    if DEAD_LETTER_REASON not in found:
+        given = [name for name, _ in schema]
+        raise SchemaError(
+            f"the option 'deadLetterTopic' needs a column '{DEAD_LETTER_REASON}': why a row is a dead letter, null for"
+            f" any other.{_meant(DEAD_LETTER_REASON, given)}"
+        )
+    return found
 
 
 def _check_names(names: Sequence[str], absent: set[str], where: str) -> None:

@@ -312,6 +312,23 @@ OPTIONS: Final[tuple[Option, ...]] = (
         doc="The topic that all rows are written to; a column `topic` is then not looked at.",
     ),
     Option(
+        name="deadLetterTopic",
+        kind=Kind.TEXT,
+        use=Use.SINK,
+        is_ours=True,
+        doc="Where rows go that the query could not make sense of: those whose column `deadLetterReason` (string) is"
+        " not null. They get the headers of a dead letter; a column `deadLetterOrigin`, a struct of `topic`,"
+        " `partition` and `offset`, says where they were read.",
+    ),
+    Option(
+        name="deadLetterGroup",
+        kind=Kind.TEXT,
+        use=Use.SINK,
+        is_ours=True,
+        doc="The group that dead letters are said to be of: with that of `odradek retry enable`, `odradek dlq` lists"
+        " and replays them.",
+    ),
+    Option(
         name="partitioner",
         kind=Kind.WORD,
         default="murmur2",

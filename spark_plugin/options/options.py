@@ -125,6 +125,8 @@ class SinkOptions:
         partitioner: `murmur2`, `roundrobin` or `crc32`.
         exactly_once: As the option.
         exactly_once_topic: As the option.
+        dead_letter_topic: As the option.
+        dead_letter_group: As the option.
         gc_freeze: As the option.
         kafka: Kafka's keys, without their prefix, in small letters.
         warnings: What to tell the user once.
@@ -134,6 +136,8 @@ class SinkOptions:
     partitioner: str
     exactly_once: bool
     exactly_once_topic: str | None
+    dead_letter_topic: str | None
+    dead_letter_group: str | None
     gc_freeze: bool
     kafka: Mapping[str, str] = attrs.field(repr=False)
     warnings: tuple[str, ...] = ()
@@ -220,11 +224,18 @@ def read_sink_options(options: Mapping[str, str | None]) -> SinkOptions:
     topic = values["topic"]
     if topic == "":
         raise OptionError("topic", "option 'topic' is empty: name a topic, or leave it out for a column 'topic'")
+    if values["deadLetterGroup"] and not values["deadLetterTopic"]:
+        raise OptionError(
+            "deadLetterGroup",
+            "option 'deadLetterGroup' says whose dead letters are: name their topic, with the option 'deadLetterTopic'",
+        )
     return SinkOptions(
         topic=topic,
         partitioner=partitioner,
         exactly_once=values["exactlyOnce"],
         exactly_once_topic=values["exactlyOnceTopic"] or None,
+        dead_letter_topic=values["deadLetterTopic"] or None,
+        dead_letter_group=values["deadLetterGroup"] or None,
         gc_freeze=values["gcFreeze"],
         kafka=kafka,
         warnings=tuple(warnings),

@@ -5,6 +5,7 @@
 | `writer` | what Spark calls |
 | `write_task`, `write_settings` | what a task does with its rows, and the driver with what its tasks say |
 | `write_rows`, `partitioners` | rows are sorted by partition, whole columns at a time; pure |
+| `dead_letters` | rows that a query could not make sense of go to another topic; pure |
 | `produce`, `sending` | batches, their sequences and repeats; pure, and the shell that sends them |
 | `transactions`, `transaction_steps` | exactly once, in two phases; pure |
 

@@ -26,6 +26,7 @@ from .produce import Run
 if TYPE_CHECKING:
     from odradek.kernel.records.columns import BinaryColumn, Columns, HeadersColumn
 
+    from .dead_letters import DeadLetters
     from .partitioners import RowPartitioner
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -52,6 +53,7 @@ class RowSorter:
         partitioner: For rows that name no partition.
         partitions_count: How many partitions a topic has; asked once for each batch of rows and topic.
         record_bytes_max: `max.request.size`.
+        dead_letters: Which rows go to another topic; None for none.
         rows_count: How many rows were sorted.
     """
 
@@ -60,6 +62,7 @@ class RowSorter:
     partitioner: RowPartitioner
     partitions_count: Callable[[str], int]
     record_bytes_max: int
+    dead_letters: DeadLetters | None = None
     rows_count: int = attrs.field(default=0, init=False)
 
     def sort(self, batch: pa.RecordBatch, now_ms: int) -> Iterator[tuple[TopicPartition, Run]]:
@@ -76,6 +79,14 @@ class RowSorter:
         rows_count = batch.num_rows
         if not rows_count:
             return
+        if self.dead_letters is not None:
+            diverted = self.dead_letters.diverted(batch, self.positions, self.topic, now_ms)
+            if diverted is not None:
+                sorter = attrs.evolve(self, positions=diverted[1], topic=None, dead_letters=None)
+                sorter.rows_count = self.rows_count
+                self.rows_count += rows_count
+                yield from sorter.sort(diverted[0], now_ms)
+                return
         first_row = self.rows_count
         self.rows_count += rows_count
         columns = self._columns(batch, now_ms)

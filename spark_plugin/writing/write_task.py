@@ -30,8 +30,9 @@ from ..client import ClientSettings, client_for
 from ..client.clock import SystemPausingClock
 from ..errors import OptionError
 from ..options.options import read_sink_options
-from ..schema import sink_columns
+from ..schema import dead_letter_columns, sink_columns
 from ..worker import settle, task_identity
+from .dead_letters import DeadLetters
 from .partitioners import RowPartitioner
 from .produce import ProduceCore
 from .sending import BatchSender
@@ -78,6 +79,7 @@ class WritePlan:
         positions: Where the columns are that are written.
         topic: For all rows; None when a column names it.
         partitioner: Which one.
+        dead_letters: Which rows go to another topic; None for none.
         is_stream: Whether micro-batches are written.
         is_exactly_once: Whether transactions are used.
         anchor: Under which partition offsets are committed.
@@ -90,6 +92,7 @@ class WritePlan:
     positions: Mapping[str, int]
     topic: str | None
     partitioner: str
+    dead_letters: DeadLetters | None
     is_stream: bool
     is_exactly_once: bool
     anchor: TopicPartition
@@ -132,6 +135,9 @@ def plan_write(
         positions=dict(columns.positions),
         topic=read.topic,
         partitioner=read.partitioner,
+        dead_letters=None
+        if read.dead_letter_topic is None
+        else DeadLetters(read.dead_letter_topic, read.dead_letter_group, dead_letter_columns(schema)),
         is_stream=is_stream,
         is_exactly_once=read.exactly_once,
         anchor=TopicPartition(read.exactly_once_topic or read.topic or ANCHOR_TOPIC, 0),
@@ -226,6 +232,7 @@ class TaskWriter:
             RowPartitioner(self.plan.partitioner, partition_id, self.plan.write.batch_bytes),
             self._partitions_count,
             self.plan.write.request_bytes,
+            self.plan.dead_letters,
         )
         try:
             rows_count = sum(self._write_batch(sorter, batch) for batch in batches)

@@ -23,6 +23,7 @@ from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.spark_plugin.topic_kit import CODECS, Kit, Row, open_kit
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+ORIGIN = pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 TYPES: dict[str, tuple[str, pa.DataType]] = {
     "key": ("binary", pa.binary()),
     "value": ("binary", pa.binary()),
@@ -31,6 +32,8 @@ TYPES: dict[str, tuple[str, pa.DataType]] = {
     "headers": ("array<struct<key:string,value:binary>>", HEADERS),
     "timestamp": ("timestamp", pa.timestamp("us", "UTC")),
     "other": ("bigint", pa.int64()),
+    "deadLetterReason": ("string", pa.string()),
+    "deadLetterOrigin": ("struct<topic:string,partition:int,offset:bigint>", ORIGIN),
 }
 
 
@@ -143,6 +146,77 @@ def test_a_column_of_topics_may_be_written_exactly_once(kit: Kit) -> None:
     write(kit, ["value", "topic"], [(b"1", first), (b"2", second)], {"exactlyOnce": "true"})
 
     assert [row[1] for name in (first, second) for row in kit.consumed(name, is_read_committed=True)] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("exactly_once", ["false", "true"])
+def test_rows_with_a_reason_are_dead_letters_and_the_others_are_as_they_were(kit: Kit, exactly_once: str) -> None:
+    topic, dead = kit.new_topic(2), kit.new_topic(1)
+    rows = [
+        (b"k1", b"good", 1, [("own", b"1")], None, None),
+        (b"k2", b"bad", 1, [("own", b"2")], "no JSON", {"topic": "orders", "partition": 3, "offset": 17}),
+        (b"k3", b"worse", None, None, "no such customer", {"topic": None, "partition": None, "offset": None}),
+        (None, b"fine", 0, None, None, {"topic": "orders", "partition": 3, "offset": 18}),
+    ]
+    columns = ["key", "value", "partition", "headers", "deadLetterReason", "deadLetterOrigin"]
+    written = write(
+        kit,
+        columns,
+        rows,
+        {"topic": topic, "deadLetterTopic": dead, "deadLetterGroup": "billing", "exactlyOnce": exactly_once},
+    )
+    live = {row[1]: row for row in kit.consumed(topic, is_read_committed=True)}
+    letters = kit.consumed(dead, is_read_committed=True)
+    told = [{header["key"]: header["value"] for header in row[7]} for row in letters]
+
+    assert written is not None
+    assert {value: (row[0], row[3]) for value, row in live.items()} == {b"good": (b"k1", 1), b"fine": (None, 0)}
+    assert live[b"good"][7] == [{"key": "own", "value": b"1"}]
+    assert keys_and_values(letters) == [(b"k2", b"bad"), (b"k3", b"worse")]
+    assert all(headers.pop("odradek.dead.timestamp").isdigit() for headers in told)
+    assert told == [
+        {
+            "own": b"2",
+            "__dlq.errors.topic": b"orders",
+            "__dlq.errors.partition": b"3",
+            "__dlq.errors.offset": b"17",
+            "__dlq.errors.group": b"billing",
+            "__dlq.errors.delivery.count": b"1",
+            "__dlq.errors.message": b"no JSON",
+        },
+        {
+            "__dlq.errors.group": b"billing",
+            "__dlq.errors.delivery.count": b"1",
+            "__dlq.errors.message": b"no such customer",
+        },
+    ]
+
+
+def test_dead_letters_of_rows_that_name_their_topics_leave_these(kit: Kit) -> None:
+    topic, dead = kit.new_topic(1), kit.new_topic(1)
+    rows = [(b"1", topic, None), (b"2", topic, "why"), (b"3", None, "why not")]
+    write(kit, ["value", "topic", "deadLetterReason"], rows, {"deadLetterTopic": dead})
+
+    assert [row[1] for row in kit.consumed(topic)] == [b"1"]
+    assert [row[1] for row in kit.consumed(dead)] == [b"2", b"3"]
+
+
+def test_without_the_option_a_reason_is_a_column_like_any_other(kit: Kit) -> None:
+    topic = kit.new_topic(1)
+    write(kit, ["value", "deadLetterReason"], [(b"1", "why")], {"topic": topic})
+
+    assert [row[1] for row in kit.consumed(topic)] == [b"1"]
+
+
+def test_a_bad_row_beside_a_dead_letter_is_told_of_with_its_number(kit: Kit) -> None:
+    topic, dead = kit.new_topic(1), kit.new_topic(1)
+
+    with pytest.raises(BadRowError, match="row 2 names partition 7"):
+        write(
+            kit,
+            ["value", "partition", "deadLetterReason"],
+            [(b"1", 0, None), (b"2", 0, "why"), (b"3", 7, None)],
+            {"topic": topic, "deadLetterTopic": dead},
+        )
 
 
 def test_a_missing_topic_is_created_where_the_broker_does_so(kit: Kit) -> None:
@@ -295,6 +369,8 @@ def test_no_rows_write_nothing_and_ask_nobody() -> None:
         (["value"], {"topic": "t", "kafka.compression.type": "rar"}, OptionError, "compression.type"),
         (["value"], {"topic": "t", "kafka.acks": "1", "exactlyOnce": "true"}, OptionError, r"needs kafka\.acks=all"),
         (["value"], {"topic": "t", "kafka.key.serializer": "x"}, OptionError, r"key\.serializer"),
+        (["value"], {"topic": "t", "deadLetterTopic": "d"}, SchemaError, "needs a column 'deadLetterReason'"),
+        (["value"], {"topic": "t", "deadLetterGroup": "g"}, OptionError, "option 'deadLetterTopic'"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_any_task(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.cli import main
+from odradek.client import BlockingAdmin, NewTopic
+from odradek.client.blocking_producer import BlockingProducer
 from odradek.testing.running_broker import RunningBroker
 from tests.spark_plugin.topic_kit import Kit, Row, open_kit
 
@@ -97,6 +101,62 @@ def test_a_stream_is_written_exactly_once_through_a_restart(
     assert len(before) == 100
     assert len(after) == 110
     assert sorted(row[1] for row in after) == sorted(row[1] for row in kit.consumed(source))
+
+
+def test_what_a_stream_cannot_parse_is_a_dead_letter_of_its_group_once(
+    read_stream: Callable[..., Any], kit: Kit, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pyspark.sql import functions
+
+    source = kit.new_topic(1)
+    retry, dead = f"{source}.spark.retry", f"{source}.spark.dlq"
+    with BlockingAdmin({"bootstrap.servers": kit.bootstrap}) as admin:
+        admin.create_topic(NewTopic(dead, configs={"odradek.retry.dead.letters.of": retry}))
+        admin.create_topic(NewTopic(retry, configs={"odradek.retry.topic": source, "odradek.retry.group": "spark"}))
+    with BlockingProducer({"bootstrap.servers": kit.bootstrap}) as producer:
+        for value in (b'{"cents": 5}', b"{cents", b'{"cents": 7}'):
+            producer.send(source, value, key=b"k")
+
+    def write() -> None:
+        read = read_stream(source, {"startingOffsets": "earliest"})
+        text = functions.col("value").cast("string")
+        cents = functions.get_json_object(text, "$.cents")
+        rows = read.select(
+            "key",
+            functions.coalesce(cents, text).alias("value"),
+            functions.when(cents.isNull(), "no JSON with cents").alias("deadLetterReason"),
+            functions.struct("topic", "partition", "offset").alias("deadLetterOrigin"),
+        )
+        options = {
+            "kafka.bootstrap.servers": kit.bootstrap,
+            "topic": topic,
+            "exactlyOnce": "true",
+            "deadLetterTopic": dead,
+            "deadLetterGroup": "spark",
+            "checkpointLocation": str(tmp_path),
+        }
+        query = rows.writeStream.format("odradek").options(**options).trigger(availableNow=True).start()
+        query.awaitTermination(60)
+
+    write()
+    last = max((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()  # the driver died after its last commit, and before Spark noted it: the batch is replayed
+    (last.parent / f".{last.name}.crc").unlink()
+    write()
+    status = main(["dlq", "list", source, "--group", "spark", "--json", "--bootstrap", kit.bootstrap])
+    (letter,) = json.loads(capsys.readouterr().out)
+
+    assert status == 0
+    assert values(kit.consumed(topic, is_read_committed=True)) == [5, 7]
+    assert letter == {
+        "topic": source,
+        "partition": 0,
+        "offset": 1,
+        "attempts": 0,
+        "reason": "no JSON with cents",
+        "key": "k",
+        "value": "{cents",
+    }
 
 
 def test_a_stream_to_brokers_that_all_refuse_fails_with_the_option_in_the_first_line(
