@@ -5,6 +5,7 @@ Each holds copies and paths only. The engine begins them and takes the outcome.
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from .log_dir import CheckpointCopy, LogDir
 
 _logger: Final = logging.getLogger(__name__)
+
+_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
+"""What the system says of a file in a directory that is not there: its disk was taken away, and the logs with it."""
 
 
 @frozen(eq=False)
@@ -58,7 +62,7 @@ class CheckpointWork:
         for log_dir, failure in self._failed:
             log_dir.note_changed()  # what it holds is still to be written
             disk = disk_error(failure, "write the checkpoints of", log_dir.path)
-            if not disk.is_device_failing:
+            if not disk.is_device_failing and disk.errno not in _GONE:
                 _logger.error("%s", disk)  # a full disk: the last ones hold, and the next ones may be written
             elif not log_dir.error:
                 self.take_offline(log_dir, disk)

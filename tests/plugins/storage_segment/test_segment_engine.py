@@ -177,6 +177,27 @@ def test_checkpoints_that_a_full_disk_has_no_room_for_take_nothing_offline(
     assert ".kafka_cleanshutdown" in names(tmp_path / "logs0")
 
 
+@pytest.mark.parametrize("stands_there", [False, True], ids=["nothing", "a file"])
+def test_a_directory_that_is_gone_is_offline_from_its_next_checkpoint_on_as_with_kafka(
+    tmp_path: Path, stands_there: bool
+) -> None:
+    engine = started(tmp_path, dirs=2)
+    first, second = (engine.open_log(partition(number), SMALL) for number in range(2))
+    for log in (first, second):
+        fill(log, 0, 3)
+    (tmp_path / "logs0").rename(tmp_path / "away")
+    if stands_there:
+        (tmp_path / "logs0").write_text("a file")
+    checkpoint = engine.begin_checkpoint({partition(0): 3, partition(1): 3})
+    assert checkpoint is not None
+    do_now(checkpoint)
+
+    assert [bool(info.error) for info in engine.log_dirs()] == [True, False]
+    with pytest.raises(StorageError, match="cannot write the checkpoints of"):
+        fill(first, 3, 4)
+    assert fill(second, 3, 4)
+
+
 def test_a_directory_that_cannot_be_used_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     (tmp_path / "logs0").write_text("a file")
     engine = started(tmp_path, dirs=2)
