@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from .test_processes import PATIENCE_S
-from .test_real_faults import REPLICAS, TOPIC
+from .test_real_faults import NO_SETTINGS, REPLICAS, TOPIC, Settings
 from .workers import Worker
 
 BILLS = "bills"
@@ -23,12 +23,18 @@ class Bills(Worker):
     patience_s = 2 * PATIENCE_S
     hung = "a transaction never ended"
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, security: Settings = NO_SETTINGS) -> None:
+        """Take where the brokers are, and how they are spoken to."""
         super().__init__()
-        self._producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "biller", **TIMES})
+        self._bootstrap, self._security = bootstrap, security
+        self._producer = self._new_producer()
         self.committed: list[int] = []
         self.aborted: set[int] = set()
         self.failures: list[str] = []
+
+    def _new_producer(self) -> Producer:
+        own = {"transactional.id": "biller", **TIMES}
+        return Producer({"bootstrap.servers": self._bootstrap, **own, **self._security})
 
     def work(self) -> None:
         """See `Worker.work`."""
@@ -67,21 +73,28 @@ class Bills(Worker):
             try:
                 self._producer.abort_transaction(PATIENCE_S)
             except KafkaException as error:
+                if error.args[0].code() == KafkaError.INVALID_TXN_STATE:
+                    # The one before was still being completed when this one began, so that it has no partition yet;
+                    # librdkafka ends it all the same (its issue 4849), which Kafka refuses to such clients, as we do.
+                    self._producer = self._new_producer()
+                    self._producer.init_transactions(PATIENCE_S)
+                    return
                 if not error.args[0].retriable():
                     raise
             else:
                 return
 
-    def check(self, bootstrap: str) -> None:
+    def check(self) -> None:
         """See that of what was committed all is read, once, and nothing else: for when it has ended."""
-        assert self.failures == []
-        assert self.committed
-        billed = read_committed(bootstrap)
+        assert self.failures == [], self.failures
+        assert self.committed, "nothing was committed"
+        billed = read_committed(self._bootstrap, self._security)
         assert billed.keys() & self.aborted == set(), "aborted, and read"
-        assert billed == Counter(dict.fromkeys(self.committed, OF_A_TRANSACTION))
+        wanted = Counter(dict.fromkeys(self.committed, OF_A_TRANSACTION))
+        assert billed == wanted, f"too few: {wanted - billed}, too many: {billed - wanted}"
 
 
-def read_committed(bootstrap: str) -> Counter[int]:
+def read_committed(bootstrap: str, security: Settings = NO_SETTINGS) -> Counter[int]:
     """Return how often each transaction's number is read by who reads what is committed."""
     consumer = Consumer(
         {
@@ -90,6 +103,7 @@ def read_committed(bootstrap: str) -> Counter[int]:
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
+            **security,
         }
     )
     partitions = [TopicPartition(BILLS, number, 0) for number in range(len(REPLICAS))]
@@ -107,9 +121,9 @@ def read_committed(bootstrap: str) -> Counter[int]:
     return found
 
 
-def create_topics(bootstrap: str) -> None:
+def create_topics(bootstrap: str, security: Settings = NO_SETTINGS) -> None:
     """Make the topics of `Load` and of `Bills`, with three replicas, of which two have what is acknowledged."""
-    client = AdminClient({"bootstrap.servers": bootstrap})
+    client = AdminClient({"bootstrap.servers": bootstrap, **security})
     config = {"min.insync.replicas": "2"}
     topics = [NewTopic(name, len(REPLICAS), replica_assignment=REPLICAS, config=config) for name in (TOPIC, BILLS)]
     for future in client.create_topics(topics).values():

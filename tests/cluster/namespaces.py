@@ -35,11 +35,13 @@ class Machine:
 
     Attributes:
         where: The command that runs another one there.
+        address: Its own.
         options: Where its broker listens, and finds the controller, which is on the first.
     """
 
     def __init__(self, name: str, cable: str, address: str, controller: str | None) -> None:
         self.where: Sequence[str] = ("ip", "netns", "exec", name)
+        self.address = address
         own = f"{address}:9093"
         listeners = f"PLAINTEXT://{address}:9092"
         self.controller = controller or own

@@ -36,7 +36,7 @@ class Node:
 
         Args:
             options: As `--set` has them.
-            data_dir: Its own.
+            data_dir: Its own; `log.dirs` among the options says more.
             where: The command that starts it somewhere else, as in a namespace of the network.
         """
         self._options = options
@@ -47,7 +47,9 @@ class Node:
         self.address = ""
 
     def launch(self, build: Build) -> subprocess.Popen[bytes]:
-        command = [*self._where, str(build.python), "-m", "odradek", "serve", "--data-dir", str(self._data_dir)]
+        command = [*self._where, str(build.python), "-m", "odradek", "serve"]
+        if not any(option.startswith("log.dirs=") for option in self._options):
+            command += ["--data-dir", str(self._data_dir)]
         for option in (*self._options, *(f"{key}={value}" for key, value in build.settings.items())):
             command += ["--set", option]
         with self._log.open("ab") as log:  # a pipe that nobody reads would hold it up

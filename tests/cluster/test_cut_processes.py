@@ -125,7 +125,7 @@ def test_what_real_clients_were_told_holds_whoever_is_killed_stopped_or_cut_off(
             load.await_more()
         await_agreement(bootstrap)
         found = read_all(bootstrap)
-        bills.check(bootstrap)
+        bills.check()
 
     assert load.failures == []
     check(found, load.acknowledged)

@@ -103,14 +103,14 @@ class Load(Worker):
         until(lambda: all(len(each) >= count for each, count in zip(self.acknowledged, wanted, strict=True)))
 
 
-def await_agreement(bootstrap: str) -> None:
+def await_agreement(bootstrap: str, security: Settings = NO_SETTINGS) -> None:
     """Wait until all replicas are in sync, and every broker says so and names the same leaders.
 
     Who led, and was stopped or cut off, believes that it leads until it hears otherwise: what it tells readers is old.
     """
 
     def known_to(address: str) -> list[tuple[str, int, int, list[int]]]:
-        client = AdminClient({"bootstrap.servers": address})  # a new one: it knows nobody else to ask
+        client = AdminClient({"bootstrap.servers": address, **security})  # a new one: it knows nobody else to ask
         return sorted(
             (name, number, partition.leader, sorted(partition.isrs))
             for name, topic in client.list_topics(timeout=PATIENCE_S).topics.items()

@@ -115,7 +115,7 @@ def loaded(nodes: Mapping[int, Node]) -> Iterator[Load]:
         yield load
     assert load.failures == []
     check(read_all(bootstrap), load.acknowledged)
-    bills.check(bootstrap)
+    bills.check()
 
 
 def test_one_of_three_is_exchanged_and_back_and_the_level_waits_for_the_others(tmp_path: Path) -> None:
