@@ -46,6 +46,18 @@ def three_describe_cluster(talk: ClusterTalk) -> None:
     talk.every("DescribeCluster", fenced, note="fenced ones too", on="3")
 
 
+def three_unregister(talk: ClusterTalk) -> None:
+    """UnregisterBroker of brokers that are not there, sent on by whoever is asked; the three stay.
+
+    One that lives is left alone: Kafka forgets it, and the sessions that follow ask it.
+    """
+    for node in NODES:
+        for broker in (9, -1, 2**31 - 1):
+            talk.every("UnregisterBroker", {"broker_id": broker}, note=f"broker {broker}, asked of {node}", on=node)
+    fenced = {"endpoint_type": 1, "include_fenced_brokers": True}
+    talk.every("DescribeCluster", fenced, note="afterwards", on="2")
+
+
 def three_describe_topic_partitions(talk: ClusterTalk) -> None:
     """DescribeTopicPartitions, whole and page by page."""
     name, other = talk.place("a", *_SPREAD), talk.place("b", [2, 3])
