@@ -9,6 +9,7 @@ first time that a batch is left with tombstones, it carries their delete horizon
 | the last of a producer that is still known; the last of the whole pass | empty if need be: its sequence, or the end |
 | of an aborted transaction | not |
 | a marker | until its delete horizon, which is set once nothing else of its transaction is left |
+| of delayed records | as `delayed_batches` says |
 | any other | with the records that stay; not when there is none |
 
 Where a policy only expires records, markers and aborted transactions are left as they are: what is looked through is
@@ -30,7 +31,9 @@ from ..records.run import GOES, STAYS, STAYS_FOR_NOW, Kept, RecordRun
 from ..records.thinned import emptied, thinned, thinned_header
 
 if TYPE_CHECKING:
+    from ..delay.companion import Companion
     from ..types import Buffer
+    from .delayed_batches import DelayedBatches
     from .marked_transactions import MarkedTransactions, UntouchedTransactions
     from .selections import RunDue, RunSelection
 
@@ -57,6 +60,7 @@ class BatchFilter:
         transactions: Those of the log.
         now_ms: The wall clock.
         delete_retention_ms: `delete.retention.ms`.
+        delays: What is kept for what waits; None where nothing ever did.
         due_ms: When the first of the records that stayed since `take_due` is to go, `NEVER_DUE` without one.
     """
 
@@ -68,6 +72,7 @@ class BatchFilter:
     transactions: MarkedTransactions | UntouchedTransactions
     now_ms: int
     delete_retention_ms: int
+    delays: DelayedBatches | None = None
     due_ms: int = NEVER_DUE
 
     def take_due(self) -> int:
@@ -85,6 +90,12 @@ class BatchFilter:
             is_idle = self.transactions.is_marker_idle(batch, header)
             horizon_ms = header.delete_horizon_ms
             goes = is_idle and horizon_ms is not None and horizon_ms <= self.now_ms
+            if self.delays is not None:
+                if header.base_offset in self.delays.ends:
+                    return batch, header
+                companion = self.delays.companion_of(batch, header)
+                if companion is not None:
+                    return self._filter_companion(self.delays, batch, header, companion)
         else:
             is_idle = False
             goes = self.transactions.is_aborted(header)
@@ -98,6 +109,14 @@ class BatchFilter:
             flags = _ONE_RECORD * run.count
             return self._rewritten(header, run, flags, run.kept(flags), needs_horizon=True)
         return self._filter_records(batch, header, stays_empty=stays_empty)
+
+    def _filter_companion(
+        self, delays: DelayedBatches, batch: Buffer, header: BatchHeader, companion: Companion
+    ) -> tuple[Buffer, BatchHeader] | None:
+        stays = delays.filter(batch, header, companion)
+        if stays is None and header.next_offset == self.end_offset:
+            return self._empty(batch, header)
+        return stays
 
     def _filter_records(
         self, batch: Buffer, header: BatchHeader, *, stays_empty: bool

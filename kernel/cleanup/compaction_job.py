@@ -2,6 +2,7 @@
 
     compaction   1  dirty segments, from the first dirty offset on:    selection.note, until it is full
                  2  all segments before, where an old record may win:  selection.weigh
+                    of topics with delayed records then all once more: what is kept for what waits
                  3  all segments below what was noted, in groups that fit into one: filter every batch, write the rest;
                     after each group: `GroupRewritten`, so that the log's owner can put it in place while the next is
                     written
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ..contracts.rewriting import SegmentRewrite, SegmentSource
     from ..machine.throttle import Throttle
     from ..records.batch import BatchHeader
+    from .delayed_batches import DelayedBatches
     from .selections import RunSelection
 
 OFFSETS_MAX: Final = (1 << 31) - 1
@@ -59,6 +61,7 @@ class CompactionJob:
         delete_retention_ms: How long tombstones stay.
         now_ms: The wall clock.
         expiries: Say when records are to go.
+        needed_stretches: Of offsets in which delayed records wait; None where none ever did.
     """
 
     compaction: Compaction | None
@@ -74,6 +77,7 @@ class CompactionJob:
     delete_retention_ms: int
     now_ms: int
     expiries: Sequence[RecordDue] = ()
+    needed_stretches: frozenset[int] | None = None
 
 
 @frozen
@@ -150,6 +154,8 @@ def _compact(job: CompactionJob, compaction: Compaction, throttle: Throttle) -> 
     if selection.weighs:
         _weigh(job, compaction, selection, throttle)
     batch_filter = _filter_of(job, selection, noted_end, compaction.end_offset, MarkedTransactions(job.aborted))
+    if job.needed_stretches is not None:
+        batch_filter.delays = _find_delayed(job, job.needed_stretches, throttle)
     sources = [source for source in job.rewrite.sources if source.base_offset < noted_end]
     for group in group_sources(sources, job.segment_bytes, job.segment_index_bytes, job.rewrite.border_offset):
         yield _rewrite(job, group, batch_filter, throttle)
@@ -200,6 +206,19 @@ def _weigh(job: CompactionJob, compaction: Compaction, selection: RunSelection, 
         for run, header in _live_runs(job, source, source.base_offset, transactions, throttle):
             if header.base_offset < end:
                 selection.weigh_run(run, end)
+
+
+def _find_delayed(job: CompactionJob, needed: frozenset[int], throttle: Throttle) -> DelayedBatches:
+    """Return what is to be kept for what waits: known only when all was read."""
+    from .delayed_batches import DelayedBatches  # few compacted topics have delayed records
+
+    delays = DelayedBatches(needed, job.aborted)
+    for source in job.rewrite.sources:
+        for batch in source.batches(source.base_offset, job.buffer_bytes):
+            throttle.note(len(batch))
+            delays.saw(batch, _checked_header(batch, source))
+    delays.end()
+    return delays
 
 
 def _live_runs(

@@ -248,8 +248,8 @@ class Compactor:
         partition_log, partition = replica.log, replica.partition
         if replica.offline_reason is not None or (replica.tiered_log is not None and not replica.is_leader):
             return None  # what is in the store is its leader's
-        if replica.delays is not None:
-            return None  # what holds delayed records counts with the very batch behind it
+        if replica.delay_beginning is not None:
+            return None  # nobody knows yet what waits
         clean_end = partition_log.clean_end if not self._policies.expires(topic.plan.cleanup) else 0
         if partition_log.rewritable_end <= max(clean_end, partition_log.log_start_offset):
             return None
@@ -365,6 +365,7 @@ class Compactor:
 
     def _job_of(self, candidate: _Candidate, settings: CompactorSettings) -> CompactionJob:
         replica, plan, wanted = candidate.replica, candidate.topic.plan, candidate.plan
+        delays = replica.delays
         threads = max(settings.threads, 1)
         return CompactionJob(
             compaction=wanted.compaction,
@@ -385,6 +386,7 @@ class Compactor:
             delete_retention_ms=plan.cleanup.delete_retention_ms,
             now_ms=self._clock.now_ms(),
             expiries=wanted.expiries,
+            needed_stretches=None if delays is None else delays.needed_stretches(replica.high_watermark),
         )
 
 

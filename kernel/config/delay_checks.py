@@ -77,15 +77,19 @@ def check_delay(topic: TopicConfig, registry: Registry, now: Mapping[str, str]) 
             registry.keys[Scope.TOPIC][key].parse(name)
         except InvalidValueError as error:
             raise invalid(str(error)) from error
-    key = next(key for key in KEPT_KEYS if topic.overrides.get(key))
+    key = next(key for key in reversed(KEPT_KEYS) if topic.overrides.get(key))
     if topic.remote_storage_enable:
         raise invalid(f"{key} does not go with remote.storage.enable=true yet: what waits has to be local")
     for name in topic.cleanup_policy:
         offered = registry.cleanup_policies.get(name)
-        if name != "delete" and (offered is None or offered.compacts or offered.expires):
-            raise invalid(
-                f"{key} does not go with cleanup.policy={name} yet: segments that hold what waits cannot be rewritten"
-            )
+        if name == "delete" or (offered is not None and not offered.compacts and not offered.expires):
+            continue
+        if offered is None:
+            raise invalid(f"{key} does not go with cleanup.policy={name}: no active plugin offers that")
+        if offered.expires:
+            raise invalid(f"{key} does not go with cleanup.policy={name} yet: what waits may lie where records expire")
+        if key != DELAY_ENABLE:
+            raise invalid(f"{key} does not go with cleanup.policy={name}: what failed is kept until it is given back")
 
 
 def _check_kept(topic: TopicConfig, now: Mapping[str, str]) -> None:

@@ -53,6 +53,11 @@ _BEFORE_ALL: Final = (-1, -1)
 _NO_DIGEST: Final = bytes(ID_DIGEST_BYTES)
 
 
+def stretch_of(offset: int) -> int:
+    """Return the number of an offset's stretch, see `DelayLedger.needed_stretches`."""
+    return offset >> _HELD_SHIFT
+
+
 def stretch_end(offset: int) -> int:
     """Return where the stretch of an offset ends: so finely is it known where something waits."""
     return ((offset >> _HELD_SHIFT) + 1) << _HELD_SHIFT
@@ -183,6 +188,12 @@ class DelayLedger:
         first = offset >> _HELD_SHIFT
         stretch = min((stretch for stretch in self._held if stretch >= first), default=None)
         return None if stretch is None else max(stretch << _HELD_SHIFT, offset)
+
+    def needed_stretches(self, high_watermark: int) -> frozenset[int]:
+        """Return the numbers of all stretches where a companion may lie of which something waits, or may come to."""
+        self._forget_delivered(high_watermark)
+        opened = (each.companion for entries in self._open.values() for each in entries)
+        return frozenset(self._held).union(map(stretch_of, opened))
 
     @property
     def first_open(self) -> int | None:

@@ -35,9 +35,11 @@ def test_a_topic_has_delays_from_when_the_key_is_first_set() -> None:
 @pytest.mark.parametrize(
     ("overrides", "now", "told"),
     [
-        ({"cleanup.policy": "compact", **ON}, {}, "cleanup.policy=compact"),
+        ({"cleanup.policy": "compact", **RETRY}, {}, "odradek.retry.topic does not go with cleanup.policy=compact"),
+        ({"cleanup.policy": "compact", **RETRY, **OFF}, ON, "odradek.retry.topic does not go with"),
+        ({"cleanup.policy": "compact", **DEAD}, {}, "dead.letters.of does not go with cleanup.policy=compact"),
         ({"cleanup.policy": "delete,ttl", **ON}, {}, "cleanup.policy=ttl"),
-        ({"cleanup.policy": "compact", "odradek.delay.enable": "false"}, ON, "cleanup.policy=compact"),
+        ({"cleanup.policy": "compact,ttl", "odradek.delay.enable": "false"}, ON, "cleanup.policy=ttl"),
         ({"odradek.delay.queue": "pile", **ON}, {}, "pile"),
         ({}, ON, "cannot be taken back"),
         ({**RETRY, **ON}, {}, "odradek.delay.enable=true"),
@@ -56,7 +58,17 @@ def test_what_could_lose_a_waiting_record_is_refused(overrides: dict[str, str], 
 
 @pytest.mark.parametrize(
     ("overrides", "now"),
-    [(ON, {}), (OFF, ON), ({}, {}), (RETRY, {}), (RETRY, RETRY), (DEAD, DEAD), ({**RETRY, **OFF}, ON)],
+    [
+        (ON, {}),
+        (OFF, ON),
+        ({}, {}),
+        (RETRY, {}),
+        (RETRY, RETRY),
+        (DEAD, DEAD),
+        ({**RETRY, **OFF}, ON),
+        ({"cleanup.policy": "compact", **ON}, {}),
+        ({"cleanup.policy": "compact,delete", **ON}, ON),
+    ],
 )
 def test_what_is_safe_is_taken(overrides: dict[str, str], now: dict[str, str]) -> None:
     check_topic(broker(), overrides, now)

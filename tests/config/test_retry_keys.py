@@ -68,7 +68,7 @@ def test_a_file_may_have_both_of_those_that_go_together(tmp_path: Path) -> None:
         (('"retention.ms" = 1', '"odradek.retry.group" = "g"'), "go together", "line 3"),
         (
             ('"cleanup.policy" = "compact"', '"odradek.delay.enable" = true'),
-            "odradek.delay.enable does not go with cleanup.policy=compact",
+            "odradek.delay.enable does not go with cleanup.policy=compact: no active plugin offers that",
             "line 3",
         ),
         (('"retention.ms" = 1', '"local.retention.ms" = -3'), "configuration local.retention.ms", "line 3"),

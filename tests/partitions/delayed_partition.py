@@ -61,7 +61,9 @@ class DelayedPartition:
         log_config: LogConfig = PLAIN,
         settings: DelaySettings | None = WAITS,
         dead_letters_of: str = "",
+        keys: int = 0,
     ) -> None:
+        self.keys = keys
         self.dead_letters_of = dead_letters_of
         self.leader = leader
         self.settings = settings
@@ -164,7 +166,8 @@ class DelayedPartition:
             compression=codec,
         )
         for sent in records:
-            builder.append(None, sent.value, timestamp=self.now_ms - 7, headers=sent.headers)
+            key = b"%d" % (int(sent.value or 0) % self.keys) if self.keys else None
+            builder.append(key, sent.value, timestamp=self.now_ms - 7, headers=sent.headers)
         batch = memoryview(builder.build())
         accepted: Diverted | Buffer | None = batch
         for stage in self.replica.stages:

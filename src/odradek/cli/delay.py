@@ -213,7 +213,9 @@ async def _cancel(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     async with Producer(client_settings(arguments)) as producer:
         for partition in places:
             headers = [(DELAY_CANCEL, arguments.id.encode())]
-            await producer.send(partition.topic, None, headers=headers, partition=partition.partition)
+            await producer.send(
+                partition.topic, None, key=arguments.id.encode(), headers=headers, partition=partition.partition
+            )
     if arguments.json:
         print_json({"id": arguments.id, "partitions": [partition.partition for partition in places]})
     elif places:

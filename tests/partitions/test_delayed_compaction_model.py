@@ -1,0 +1,91 @@
+"""Delayed records of a log that is compacted: whatever is rewritten, each is seen once, when it is due, in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
+from odradek.kernel.cleanup.log_states import Policies
+from odradek.kernel.cleanup.workers import ThreadWorker
+from odradek.kernel.contracts.cleanup import CleanupSettings
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.delay import ledger
+from odradek.kernel.machine.system.machine import real_machine
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.records.batch import read_header
+from odradek.plugins.cleanup import odradek_cleanup_policies
+
+from .delayed_partition import DelayedPartition
+from .test_delayed_records_model import AFTER_MS_MAX, Story
+
+STEPS = 80
+KEYS = 3
+COMPACTS = CleanupSettings(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0, delete_retention_ms=100)
+
+
+def compact(partition: DelayedPartition) -> None:
+    """Have all closed segments compacted."""
+    hosted = partition.hosted
+    topic = hosted.replicas.topics["t"]
+    topic.plan = attrs.evolve(topic.plan, cleanup=COMPACTS)
+    compactor = Compactor(
+        replicas=hosted.replicas,
+        policies=Policies(odradek_cleanup_policies()),
+        clock=hosted.clock,
+        threads=SystemThreads(),
+        settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 100, 1e300, 15_000),
+        start_worker=lambda job: ThreadWorker(job, real_machine()),
+    )
+    trio.run(compactor.round)
+    assert not compactor.uncleanable
+
+
+class CompactedStory(Story):
+    def __init__(self, directory: Path, seed: int) -> None:
+        super().__init__(directory, seed)
+        self.partition.close()
+        log_config = LogConfig(segment_bytes=2_000, file_delete_delay_ms=0)
+        self.partition = DelayedPartition(directory / "compacted", log_config=log_config, keys=KEYS)
+        self.gone_bytes = 0
+
+    def compact(self) -> None:
+        self.wait(0)
+        log = self.partition.replica.log
+        if log.active_base_offset < log.log_end_offset and self.random.random() < 0.7:
+            log.roll()
+        before = log.size_bytes
+        compact(self.partition)
+        self.gone_bytes += before - log.size_bytes
+        self.random.choice([lambda: None, self.partition.restart, self.partition.read_again])()
+
+    def step(self) -> None:
+        often = [self.produce, self.produce, self.produce, self.pass_time, self.pass_time]
+        starts = [self.partition.kill, self.partition.restart, self.partition.read_again]
+        rest = [self.begin_transaction, self.end_transaction, self.compact, self.compact, self.lose_segments]
+        self.random.choice([*often, *rest, *starts])()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_record_is_seen_once_though_its_log_is_compacted(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "_HELD_SHIFT", 2)  # so that few companions are kept for what waits beside them
+    story = CompactedStory(tmp_path, seed)
+    for _ in range(STEPS):
+        story.step()
+    story.end_transaction()
+    story.partition.read_again()
+    story.wait(10 * AFTER_MS_MAX)
+
+    assert story.delivered
+    assert story.gone_bytes > 0
+    assert not story.partition.ledger.queue.waiting_count
+    story.compact()
+    story.compact()
+    offsets = [read_header(batch).base_offset for batch in story.partition.batches()]
+    assert offsets == sorted(offsets)
+    story.partition.close()
