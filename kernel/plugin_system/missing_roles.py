@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..config.broker import BrokerConfig
 
-CHOOSING_KEYS: Final = ("odradek.storage", "odradek.election", "odradek.metadata.election")
+CHOOSING_KEYS: Final = ("odradek.storage", "odradek.election", "odradek.internal.election", "odradek.metadata.election")
 """What an operator names the offers with that a broker keeps records by."""
 
 

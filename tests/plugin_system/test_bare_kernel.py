@@ -142,6 +142,11 @@ def test_what_is_missing_is_said_by_a_broker_that_keeps_records_too(tmp_path: Pa
     [
         ('[broker]\n"odradek.storage" = "segment"\n', 2, "must be one of: (nothing: no active plugin offers one)"),
         ('[broker]\n"odradek.election" = "isr"\n', 2, "must be one of: (nothing: no active plugin offers one)"),
+        (
+            '[broker]\n"odradek.internal.election" = "isr"\n',
+            2,
+            "must be one of: (nothing: no active plugin offers one)",
+        ),
         ('[broker]\n"odradek.metadata.election" = "isr"\n', 1, "no active plugin offers the storage 'segment'"),
         ('[broker]\n"remote.log.storage.system.enable" = true\n', 1, "no active plugin offers a tier"),
         ("[topics.orders]\n", 2, "no active plugin of the broker offers a storage"),
