@@ -3,12 +3,13 @@
     elections ── PeerMessage ──> `send` ──> a broker's outbox ──> one request ──> answer ──> `on_answer`
 
 A message may be lost: its election asks again. Of a partition and kind the newest counts. What gathers while a broker
-answers goes in the next request, so that a thousand partitions cost as many round trips as one.
+answers goes in the next request, so that two hundred partitions cost as many round trips as one.
 """
 
 from __future__ import annotations
 
 import logging
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PURPOSE: Final = "votes"
+PARTITIONS_MAX: Final = 200
+"""So many a request has at most: a broker that is slow answers for some of them in time, where it would for none."""
 
 
 class VoteChannels:
@@ -102,9 +105,14 @@ class _Outbox:
         self._has_any.set()
 
     async def take(self) -> Message:
-        """Wait for something, and return all there is of the kind that waits longest, as one request."""
+        """Wait for something, and return what waits longest of the kind that does, as one request."""
         await self._has_any.wait()
-        messages = self._waiting.pop(next(iter(self._waiting)))
+        kind, waiting = next(iter(self._waiting.items()))
+        taken = list(islice(waiting, PARTITIONS_MAX))
+        messages = [(topic_id, waiting.pop((topic_id, index))) for topic_id, index in taken]
+        del self._waiting[kind]
+        if waiting:
+            self._waiting[kind] = waiting  # behind the other kinds
         if not self._waiting:
             self._has_any = trio.Event()
-        return gathered((topic_id, message) for (topic_id, _index), message in messages.items())
+        return gathered(messages)
