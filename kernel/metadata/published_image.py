@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from ..config.cordons import cordoned_paths
@@ -9,6 +10,7 @@ from .features import has_cordons
 from .image import MetadataImage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
@@ -27,13 +29,14 @@ class PublishedImage:
         config: The broker's configuration, with what was set on it while it ran.
     """
 
-    __slots__ = ("_lost_ms", "config", "image")
+    __slots__ = ("_lost_ms", "_told", "config", "image")
 
     def __init__(self, config: BrokerConfig) -> None:
         """Begin with no metadata, and the configuration that the broker is started with."""
         self.image = MetadataImage()
         self.config = config
         self._lost_ms: dict[int, int] = {}
+        self._told: dict[object, Callable[[], None]] = {}
 
     def __repr__(self) -> str:
         return f"PublishedImage({self.image!r})"
@@ -47,6 +50,18 @@ class PublishedImage:
                 if broker.is_live and broker.broker_id in now and now[broker.broker_id].is_fenced:
                     self._lost_ms[broker.broker_id] = now_ms
         self.image = image
+        for changed in tuple(self._told.values()):
+            changed()
+
+    @contextmanager
+    def telling(self, changed: Callable[[], None]) -> Iterator[None]:
+        """Call `changed` after each image that is put here meanwhile. It must not raise."""
+        who = object()
+        self._told[who] = changed
+        try:
+            yield
+        finally:
+            del self._told[who]
 
     def lost_brokers(self, now_ms: int) -> list[BrokerImage]:
         """Return the brokers that were fenced a moment ago without having asked to leave.

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from .voted_topics import VotedTopics
     from .voting_replicas import VotingReplicas
 
-LOOK_S: Final = 0.02
-"""How often it is looked whether the metadata has another leader: a small part of an election."""
 PARTITIONS_PER_TURN: Final = 100
 NOT_NEEDED: Final = "Leader election not needed for topic partition."
 NOT_AVAILABLE: Final = "The preferred leader was not available."
@@ -94,6 +92,10 @@ class HandOvers:
         self._brokers = brokers
         self._published = published
 
+    def voted(self, wanted: Iterable[tuple[str, int]]) -> frozenset[tuple[str, int]]:
+        """Return those of some partitions whose replicas vote."""
+        return frozenset(each for each in wanted if self._find(*each) is not None)
+
     async def elect(self, wanted: Iterable[tuple[str, int]] | None, timeout_ms: int) -> dict[tuple[str, int], Outcome]:
         """Have the preferred replicas lead, and return what became of each partition whose replicas vote.
 
@@ -148,9 +150,11 @@ class HandOvers:
             else:
                 outcomes[place.topic, place.partition] = Outcome(_UNAVAILABLE, UNHEARD if code is None else BEHIND)
         while handed:
-            handed = [place for place in handed if not self._is_over(place, outcomes)]
-            if handed:
-                await trio.sleep(LOOK_S)
+            changed = trio.Event()
+            with self._published.telling(changed.set):
+                handed = [place for place in handed if not self._is_over(place, outcomes)]
+                if handed:
+                    await changed.wait()
 
     async def _ask(self, leader_id: int, places: list[_Place]) -> dict[tuple[UUID, int], ErrorCode]:
         """Return what a leader's broker answers, by topic id and partition."""

@@ -17,6 +17,7 @@ from odradek.kernel.metadata.published_image import PublishedImage
 from odradek.kernel.replication.hand_overs import ANOTHER, BEHIND, HandOvers, Outcome
 from odradek.kernel.replication.voted_topics import VotedTopics
 from odradek.kernel.types import METADATA_TOPIC
+from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest, TopicPartitions
 from odradek.kernel.wire.messages.api_55_describe_quorum import (
     DescribeQuorumRequest,
@@ -41,6 +42,14 @@ def hand_overs(node: Node) -> HandOvers:
     image, config = node.cluster.driven.image, BrokerConfig(Registry.of())
     published = PublishedImage(config)
     published.publish(image, 0)
+    decide = node.cluster.decide
+
+    def told(request: Message) -> Any:
+        answer = decide(request)
+        published.publish(node.cluster.driven.image, 0)
+        return answer
+
+    node.cluster.decide = told  # type: ignore[method-assign]
     return HandOvers(node.broker_id, topics_of(node.cluster), node.voting, node, published)
 
 
@@ -202,6 +211,31 @@ def test_time_that_is_over_is_told(tmp_path: Path) -> None:
             prefer(cluster, followers(cluster)[0].broker_id)
 
             assert (await elected(leader, 0)).code is ErrorCode.REQUEST_TIMED_OUT
+
+    run(body)
+
+
+def test_who_asks_is_answered_in_his_time_however_long_the_controller_takes(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await trio.sleep(1)
+            preferred, _other = followers(cluster)
+            prefer(cluster, preferred.broker_id)
+            cluster.cut(preferred.broker_id, leader.broker_id)
+            ask = leader.ask
+
+            async def slow(request: Message, timeout_ms: int | None = None) -> Any:
+                await trio.sleep(3)
+                return await ask(request, timeout_ms)
+
+            leader.ask = slow  # type: ignore[method-assign]
+            handler = ElectLeadersHandler(calls=leader, hand_overs=hand_overs(leader))
+            named = [TopicPartitions(topic="t", partitions=[0]), TopicPartitions(topic="none", partitions=[0])]
+            begun_s = trio.current_time()
+            await handler.handle_async(ElectLeadersRequest(topic_partitions=named, timeout_ms=3500), cast("Any", None))
+
+            assert trio.current_time() - begun_s < 3.6
 
     run(body)
 

@@ -1,8 +1,8 @@
 """Shell: ElectLeaders (key 43): preferred and unclean elections, asked for by an operator.
 
-The controller elects, but where replicas vote: there leaders are asked to make way (`replication/hand_overs.py`), and
-the controller says of the other partitions what it says without them. An unclean election there is none of such: the
-controller refuses it.
+The controller elects, but where replicas vote: there leaders are asked to make way (`replication/hand_overs.py`). The
+controller says first of the other partitions what it says without them, for it waits for nobody, and what it takes is
+of the caller's time. An unclean election there is none of such: the controller refuses it.
 
 *Source:* KIP-183, KIP-460.
 """
@@ -10,6 +10,8 @@ controller refuses it.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+import trio
 
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
@@ -24,7 +26,7 @@ from ...wire.messages.api_43_elect_leaders import (
 from ..controller_call import message_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...metadata.controller_calls import ControllerCalls
@@ -57,10 +59,11 @@ class ElectLeadersHandler:
             return await self._ask(request)
         asked = request.topic_partitions
         wanted = None if asked is None else [(topic.topic, index) for topic in asked for index in topic.partitions]
-        voted = await self._hand_overs.elect(wanted, request.timeout_ms)
-        rest = _without(request, voted)
+        begun_s = trio.current_time()
+        rest = request if wanted is None else _without(request, self._hand_overs.voted(wanted))
         answer = ElectLeadersResponse() if rest.topic_partitions == [] else await self._ask(rest)
-        return _joined(answer, voted)
+        left_ms = request.timeout_ms - int((trio.current_time() - begun_s) * 1000)
+        return _joined(answer, await self._hand_overs.elect(wanted, left_ms))
 
     async def _ask(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         timeout_ms = None if request.topic_partitions == [] else request.timeout_ms
@@ -77,13 +80,13 @@ class ElectLeadersHandler:
         return response
 
 
-def _without(request: ElectLeadersRequest, voted: Mapping[tuple[str, int], Outcome]) -> ElectLeadersRequest:
-    """Return what the controller is to be asked for; of all partitions it leaves out those whose replicas vote."""
-    if request.topic_partitions is None or not voted:
+def _without(request: ElectLeadersRequest, voted: Set[tuple[str, int]]) -> ElectLeadersRequest:
+    """Return what the controller is to be asked for where partitions are named: not those whose replicas vote."""
+    if not voted:
         return request
     left = [
         TopicPartitions(topic=topic.topic, partitions=indexes)
-        for topic in request.topic_partitions
+        for topic in request.topic_partitions or ()
         if (indexes := [index for index in topic.partitions if (topic.topic, index) not in voted])
     ]
     return ElectLeadersRequest(
