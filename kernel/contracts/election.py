@@ -264,6 +264,8 @@ class Election(Protocol):
         from an incarnation of the broker that is not its current one, nor for a voter from another directory than its
         own. Other effects, as an in-sync set that is to grow, stand in `ready`.
 
+        Of one in sync that says again that it has all, the last fetch is told, before time passes or the log grows.
+
         Args:
             broker_id: Who fetches.
             broker_epoch: Of its registration, `NO_BROKER_EPOCH` when it did not say.
@@ -295,7 +297,7 @@ class Election(Protocol):
         ...
 
     def tick(self, now_ms: int) -> None:
-        """Let time pass; `now_ms` is the monotonic clock."""
+        """Let time pass; `now_ms` is the monotonic clock. Who has `calm_ms` is spared it: `partitions.voting`."""
         ...
 
     def ready(self) -> Ready | None:

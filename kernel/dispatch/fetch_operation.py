@@ -23,7 +23,6 @@ import attrs
 from ..contracts.election import NO_BROKER_EPOCH
 from ..contracts.tiering import RecordsAreRemoteError
 from ..errors import CorruptionError, ErrorCode, KafkaError, StorageError
-from ..partitions.leading import note_follower
 from ..purgatory.delayed_operation import Outcome
 from ..types import NO_EPOCH, READ_COMMITTED, IsolationLevel
 from ..wire.messages.api_01_fetch import AbortedTransaction, EpochEndOffset, PartitionData
@@ -31,7 +30,6 @@ from ..wire.records import records_size
 from .broker_nodes import NO_NODE
 from .fetch_session import UNKNOWN_ERRORS
 from .fetch_throttling import is_throttled
-from .replica_selection import note_position
 from .request_operation import RequestOperation
 
 if TYPE_CHECKING:
@@ -116,38 +114,6 @@ class FetchResult:
         return self.size_bytes + sum(bytes_left for _target, bytes_left in self.cut)
 
 
-def note_positions(replicas: Replicas, targets: Iterable[FetchTarget], limits: FetchLimits) -> None:
-    """Take note of what a follower has, once for each of its requests: that may commit records others wait for.
-
-    Targets that cannot be read are passed over here: reading them tells the follower why. So are those whose reader is
-    to truncate first: what it has beyond this log's end, or from another leader, is not what it says it has.
-    """
-    if limits.is_stale:
-        return
-    for target in targets:
-        try:
-            replica = find_replica(replicas, target, limits.version)
-            replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
-        except KafkaError:
-            continue
-        if replica.is_follower(limits.replica_id) and _has_all_below(replica, target):
-            high_watermark = replica.high_watermark
-            note_follower(
-                replica,
-                limits.replica_id,
-                limits.broker_epoch,
-                target.fetch_offset,
-                target.follower_log_start_offset,
-                limits.now_ms,
-            )
-            if limits.keeps_positions:
-                note_position(replica, target, limits.replica_id, limits.now_ms)
-            log_start_offset = target.follower_log_start_offset
-            if replica.high_watermark != high_watermark or target.noted_log_start_offset != log_start_offset:
-                target.noted_log_start_offset = log_start_offset
-                replicas.progressed((replica,))
-
-
 def read_targets(
     replicas: Replicas,
     targets: Iterable[FetchTarget],
@@ -230,7 +196,7 @@ def _has_nothing_new(target: FetchTarget, limits: FetchLimits) -> bool:
                 <= log.log_end_offset
             )
         )
-        and (target.last_fetched_epoch < 0 or _has_all_below(replica, target))
+        and (target.last_fetched_epoch < 0 or target.quiet is not None or has_all_below(replica, target))
     )
 
 
@@ -357,7 +323,7 @@ def find_watched(replicas: Replicas, targets: Iterable[FetchTarget], version: in
     return [target.replica or find_replica(replicas, target, version) for target in targets]
 
 
-def _has_all_below(replica: Replica, target: FetchTarget) -> bool:
+def has_all_below(replica: Replica, target: FetchTarget) -> bool:
     """Return whether a follower's log, by what it says of it, is this one as far as it goes."""
     log = replica.log
     if not log.log_start_offset <= target.fetch_offset <= log.log_end_offset:

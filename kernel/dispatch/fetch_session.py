@@ -39,6 +39,7 @@ import attrs
 
 from ..classes import define, frozen
 from ..errors import ErrorCode
+from ..partitions.quiet_followers import Stamp
 from ..wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse
 from .fetch_target import FetchTarget
 
@@ -57,6 +58,7 @@ EPOCH_MAX: Final = 2**31 - 1
 MIN_EVICTION_MS: Final = 120_000
 """Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
 
+NEVER_MS: Final = -(1 << 62)
 FIRST_VERSION_WITH_IDS: Final = 13
 UNKNOWN_ERRORS: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 """Errors of what this broker does not have: answered last, and without regard to the isolation level."""
@@ -83,6 +85,11 @@ class FetchContext(Protocol):
         """Whether the answer may be None for what has nothing new."""
         ...
 
+    @property
+    def stamp(self) -> Stamp | None:
+        """When its session was heard last, None outside of one."""
+        ...
+
     def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
         """Return the answer.
 
@@ -106,6 +113,7 @@ class FetchSession:
         targets: Its partitions.
         last_used_ms: When a request last used it.
         eviction_key: Under which the cache keeps it for eviction, None while it is not kept there.
+        stamp: When a follower was heard last that repeated itself.
     """
 
     session_id: int
@@ -117,6 +125,7 @@ class FetchSession:
     last_used_ms: int = 0
     eviction_key: EvictionKey | None = None
     cached_count: int = 0
+    stamp: Stamp = attrs.field(factory=lambda: Stamp(NEVER_MS))
 
     def update(self, request: FetchRequest) -> None:
         """Add, change and forget partitions as the request says."""
@@ -130,7 +139,9 @@ class FetchSession:
         for forgotten in request.forgotten_topics_data:
             topic_key = forgotten.topic_id.int if self.uses_topic_ids else forgotten.topic
             for partition in forgotten.partitions:
-                targets.pop((topic_key, partition), None)
+                gone = targets.pop((topic_key, partition), None)
+                if gone is not None:
+                    gone.end_quiet()
 
 
 def _wanted_partitions(
@@ -225,6 +236,7 @@ class SessionlessContext:
     __slots__ = ("by_key", "targets")
 
     is_incremental = False
+    stamp = None
 
     def __init__(self, by_key: dict[TargetKey, FetchTarget]) -> None:
         self.by_key = by_key
@@ -248,6 +260,7 @@ class FullContext:
     __slots__ = ("_cache", "_is_follower", "_now_ms", "_uses_topic_ids", "by_key", "targets")
 
     is_incremental = False
+    stamp = None
 
     def __init__(
         self,
@@ -282,7 +295,7 @@ class FullContext:
 class IncrementalContext:
     """A fetch within a session."""
 
-    __slots__ = ("_expected_epoch", "_session", "by_key", "targets")
+    __slots__ = ("_expected_epoch", "_session", "by_key", "stamp", "targets")
 
     is_incremental = True
 
@@ -290,6 +303,7 @@ class IncrementalContext:
         self._session = session
         self.by_key = session.targets
         self._expected_epoch = session.epoch
+        self.stamp = session.stamp
         self.targets = list(session.targets.values())
 
     def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
@@ -316,6 +330,7 @@ class ErrorContext:
     targets: Sequence[FetchTarget] = ()
     by_key: Mapping[TargetKey, FetchTarget] = {}  # empty for good
     is_incremental = False
+    stamp = None
 
     def __init__(self, code: ErrorCode) -> None:
         self._code = code

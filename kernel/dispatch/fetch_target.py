@@ -9,6 +9,7 @@ from ..classes import define
 if TYPE_CHECKING:
     import uuid
 
+    from ..partitions.quiet_followers import QuietFollower
     from ..partitions.replica import Replica
     from ..wire.messages.api_01_fetch import FetchPartition, PartitionData
 
@@ -36,6 +37,7 @@ class FetchTarget:
         told_high_watermark: What the session's last answer said, -1 for nothing yet.
         told_log_start_offset: The same.
         replica: The reader's: where it was found last; to be looked up again once that leads no more.
+        quiet: What is known of a follower that has all there is, as long as its fetches repeat that.
     """
 
     key: TargetKey
@@ -51,14 +53,22 @@ class FetchTarget:
     told_high_watermark: int = _NOTHING_TOLD
     told_log_start_offset: int = _NOTHING_TOLD
     replica: Replica | None = None
+    quiet: QuietFollower | None = None
 
     def change(self, wanted: FetchPartition) -> None:
         """Take over what a later request of the session says."""
+        self.end_quiet()
         self.current_leader_epoch = wanted.current_leader_epoch
         self.fetch_offset = wanted.fetch_offset
         self.last_fetched_epoch = wanted.last_fetched_epoch
         self.max_bytes = wanted.partition_max_bytes
         self.follower_log_start_offset = wanted.log_start_offset
+
+    def end_quiet(self) -> None:
+        """Take note that the follower says something new, or nothing any more."""
+        if self.quiet is not None:
+            self.quiet.end()
+            self.quiet = None
 
     def is_news(self, answer: PartitionData) -> bool:
         """Return whether an incremental answer has to hold this, and take note of what is then told."""

@@ -6,6 +6,7 @@
 | `leading` | Shell: what a leader does with it: takes batches, counts its followers |
 | `following` | Shell: what a follower does with it: takes what a leader numbered, truncates |
 | `follower_positions` | Pure core: where followers' logs begin and end, for who sends consumers to them |
+| `quiet_followers` | Pure core: followers that ask again for what they have, told in time |
 | `election_driver` | Pure core: carries out what an election has decided |
 | `voting` | Pure core: what a replica whose election votes needs of its broker |
 | `producer_state`, `producer_table`, `append_check` | Pure core: a partition's producers; may a batch be appended? |

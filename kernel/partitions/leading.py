@@ -238,6 +238,8 @@ def note_follower(
         PluginError: See `carry_out`.
     """
     election = replica.election
+    if replica.quiet:
+        replica.quiet.pop(broker_id, None)  # what it had before is past
     replica.raise_high_watermark(
         election.follower_fetch(broker_id, broker_epoch, fetch_offset, log_start_offset, now_ms)
     )

@@ -32,6 +32,7 @@ from ..types import NO_EPOCH, NO_OFFSET, READ_COMMITTED, IsolationLevel, LogOffs
 from .delay_recovery import keep_delays
 from .election_driver import carry_out, leads_in
 from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
+from .quiet_followers import tell_heard
 from .recovery import keep_producers
 from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
 from .unkept_snapshots import UnkeptSnapshots
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from .delay_beginnings import DelayBeginning
     from .follower_positions import FollowerPositions
     from .producer_table import ProducerStateTable
+    from .quiet_followers import QuietFollower
     from .voting import Voting
 
 _logger = logging.getLogger(__name__)
@@ -133,6 +135,7 @@ class Replica:
         "offline_reason",
         "partition",
         "producers",
+        "quiet",
         "settings",
         "snapshot_offset",
         "stages",
@@ -173,9 +176,7 @@ class Replica:
         self.stages = stages
         self.delays = delays
         self.delay_beginning: DelayBeginning | None = None
-        self.is_change_noted = False
-        self.is_dirty = False
-        self.is_leader = False
+        self.is_change_noted = self.is_dirty = self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = NO_EPOCH
         self.epoch_begin = 0
@@ -186,10 +187,10 @@ class Replica:
         self.flushed_ms = 0
         self.offline_reason: str | None = None
         self.offline_code = ErrorCode.KAFKA_STORAGE_ERROR
-        self.is_paused = False
-        self.lacks_room = False
+        self.is_paused = self.lacks_room = False
         self.future: FutureLog | None = None
         self.followers: FollowerPositions | None = None
+        self.quiet: dict[int, QuietFollower] | None = None
         self.state_after_pause: PartitionState | None = None
 
     def take_log(self, log: PartitionLog, tiered_log: TieredLog | None) -> None:
@@ -256,7 +257,7 @@ class Replica:
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         if has_begun:
-            self.followers = None
+            self.followers = self.quiet = None
         if self.is_leader and has_begun:
             self.epoch_begin = self.log.log_end_offset
             self.log.assign_epoch(leader_epoch, self.epoch_begin)
@@ -372,6 +373,8 @@ class Replica:
     def note_appended(self, offset: int) -> None:
         """Take note that everything below `offset` is in the log as the topic's settings want it."""
         if offset > self.appended_offset:
+            if self.quiet:
+                tell_heard(self)  # what followers had before
             self.appended_offset = offset
             self.raise_high_watermark(self.election.local_append(offset))
 

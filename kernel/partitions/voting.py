@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ..contracts.election import Election
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -25,6 +27,19 @@ class Votes(NamedTuple):
 
     hard_state: bytes | None = None
     may_have_lost: bool = False
+
+
+class CalmElection(Election, Protocol):
+    """An election among replicas that says when it may be left alone; any other is told of time all the while."""
+
+    def calm_ms(self) -> int:
+        """Return for how long nothing follows from time after whoever it hears was heard last; 0: it may not be left.
+
+        A follower hears its leader (`FetchEnded`), a leader all others that vote (`follower_fetch`). As long as each is
+        heard again within this time, and says nothing new, neither that nor time needs to be told. Before any other
+        input, and when one was not heard, the last that was is told, with a `tick` at the time of the one before all.
+        """
+        ...
 
 
 class Voting(Protocol):

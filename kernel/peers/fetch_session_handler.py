@@ -69,18 +69,20 @@ class FetchSessionHandler:
 
     session_id: int = NO_SESSION
     epoch: int = FIRST_EPOCH
-    _known: dict[TopicPartition, Wish] = attrs.field(factory=dict, init=False)
+    _known: Mapping[TopicPartition, Wish] = attrs.field(factory=dict, init=False)
 
     @property
     def is_incremental(self) -> bool:
         """Whether the next request names only what changed."""
         return self.epoch != FIRST_EPOCH
 
-    def plan(self, wanted: Mapping[TopicPartition, Wish]) -> tuple[dict[TopicPartition, Wish], list[ForgottenTopic]]:
-        """Return what to name in the next request, and what to forget."""
-        known, self._known = self._known, dict(wanted)
+    def plan(self, wanted: Mapping[TopicPartition, Wish]) -> tuple[Mapping[TopicPartition, Wish], list[ForgottenTopic]]:
+        """Return what to name in the next request, and what to forget; `wanted` is kept, and must not change."""
+        known, self._known = self._known, wanted
         if not self.is_incremental:
-            return self._known, []
+            return wanted, []
+        if known is wanted:
+            return {}, []
         named = {
             partition: wish
             for partition, wish in wanted.items()

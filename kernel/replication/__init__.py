@@ -7,7 +7,8 @@
 
 Where replicas elect their leader among themselves, `election_service` runs one replica's election, the metadata log's,
 and `voting_replicas` those of all partitions together: what they keep is in one file (`vote_log`), what they tell a
-broker in one message (`vote_messages`, `vote_channels`), and leaders tell the controller that they lead.
+broker in one message (`vote_messages`, `vote_channels`), who was heard of (`heard_leaders`) and in whose partitions
+nothing happens is left alone (`calm_voters`), and leaders tell the controller that they lead.
 
 It stands above the partitions and below whoever answers requests; a single broker has none of its tasks.
 """

@@ -26,6 +26,8 @@ THROTTLED_MS: Final = 100
 THROTTLED_VOTER_MS: Final = 500
 """How often one that votes is asked for all the same, for a batch: who never asks for it does not hear who leads it."""
 THROTTLED_VOTER_BYTES: Final = 1
+PLANNED_MS_MAX: Final = 2000
+"""So long a leader may not hear where a follower's log begins by now: it is asked before records are deleted."""
 
 
 def fetcher_number(partition: TopicPartition, fetchers_count: int) -> int:
@@ -103,6 +105,43 @@ class Followed:
             and replica.leader_epoch == asked.partition.current_leader_epoch
             and replica.log.log_end_offset == asked.partition.fetch_offset
         )
+
+
+class Plan:
+    """What a fetcher asks for, kept as long as nothing of it has changed. Owned by the fetcher.
+
+    Where nothing happens it asks for the same again and again: for a thousand partitions it sees to it that each is
+    still served here, and no more. What changes without its doing, as where a log begins, it finds out in time.
+
+    Attributes:
+        is_stale: Whether something has changed: set by the fetcher, for what it does itself.
+    """
+
+    def __init__(self, followed: Mapping[TopicPartition, Followed]) -> None:
+        """Begin with nothing planned of what is followed."""
+        self._followed = followed
+        self._wanted: dict[TopicPartition, Wish] = {}
+        self._bytes_max = self._due_ms = 0
+        self.is_stale = True
+
+    def now(
+        self, now_ms: int, bytes_max: int, *, is_throttling: bool = False
+    ) -> tuple[Mapping[TopicPartition, Wish], int | None]:
+        """See `wanted_now`; the same object as long as the same is asked for: it does not change."""
+        if not self.is_stale and now_ms < self._due_ms and bytes_max == self._bytes_max and self._are_served():
+            return self._wanted, None
+        wanted, next_due_ms = wanted_now(self._followed, now_ms, bytes_max, is_throttling=is_throttling)
+        if wanted != self._wanted:
+            self._wanted = wanted
+        self._bytes_max, self._due_ms = bytes_max, now_ms + PLANNED_MS_MAX
+        self.is_stale = is_throttling or len(wanted) < len(self._followed)
+        return self._wanted, next_due_ms
+
+    def _are_served(self) -> bool:
+        for each in self._followed.values():
+            if each.replica.offline_reason is not None or each.replica.is_leader:
+                return False
+        return True
 
 
 def wanted_now(

@@ -37,7 +37,7 @@ from ..wire.special_timestamps import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
 )
-from .fetch_planning import Followed, fetch_request, wanted_now
+from .fetch_planning import Followed, Plan, fetch_request
 from .fetched import Taken, go_to, take_answer
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ class Fetcher:
         self.number = number
         self.followed: dict[TopicPartition, Followed] = {}
         self.lags: dict[TopicPartition, int] = {}
+        self._plan = Plan(self.followed)
         self._voters: dict[TopicPartition, Replica] = {}
         self._answered_last: tuple[Mapping[TopicPartition, Wish], Collection[Replica]] = ({}, ())
         self._parts = parts
@@ -159,6 +160,7 @@ class Fetcher:
 
     def follow(self, replica: Replica) -> None:
         """Ask for a partition from now on, at once: a long poll under way is given up."""
+        self._plan.is_stale = True
         self.followed[replica.topic_partition] = Followed(replica, self._parts.state().replica_id)
         if replica.voting is not None:
             self._voters[replica.topic_partition] = replica
@@ -172,7 +174,9 @@ class Fetcher:
     def forget(self, partition: TopicPartition) -> None:
         """Do not ask for a partition any more; what is under way of it is dropped."""
         self.lags.pop(partition, None)
+        self._lose(partition)
         self._voters.pop(partition, None)
+        self._plan.is_stale = True
         if self.followed.pop(partition, None) is not None:
             self._wake.set()
 
@@ -199,8 +203,8 @@ class Fetcher:
         parts, settings = self._parts, self._parts.settings()
         self._wake = trio.Event()
         now_ms = parts.clock.monotonic_ms()
-        wanted, next_due_ms = wanted_now(
-            self.followed, now_ms, settings.partition_bytes_max, is_throttling=parts.quota.is_exceeded()
+        wanted, next_due_ms = self._plan.now(
+            now_ms, settings.partition_bytes_max, is_throttling=parts.quota.is_exceeded()
         )
         if len(wanted) < len(self.followed):
             self._forget_gone()
@@ -267,6 +271,7 @@ class Fetcher:
 
     async def _take(self, response: FetchResponse, wanted: Mapping[TopicPartition, Wish]) -> None:
         """Do what an answer asks for, partition by partition; what it brought is written once for each."""
+        self._plan.is_stale = self._plan.is_stale or bool(response.responses)
         told: list[_Told] = []
         lost: list[tuple[Followed, Taken]] = []
         staged: list[Replica] = []
@@ -302,8 +307,7 @@ class Fetcher:
         await self._flush([each.replica for each in told])
         self._note_leader(told)
         if self._voters and self._parts.voting is not None:
-            self._answered_last = (wanted, refused)
-            self._tell_voting(self._parts.voting, told, refused)
+            self._tell_voting(self._parts.voting, wanted, told, refused)
         for followed, taken in lost:
             await (self._find_range if taken is Taken.OUT_OF_RANGE else self._find_store_start)(followed)
 
@@ -348,6 +352,7 @@ class Fetcher:
             self.lags.pop(replica.topic_partition, None)
 
     def _hold_back(self, followed: Followed, reason: str) -> None:
+        self._plan.is_stale = True
         followed.failures_count += 1
         if reason and followed.failures_count == 1:
             log.warning("%s is not fetched from broker %d: %s", followed.replica.partition, self.leader_id, reason)
@@ -368,16 +373,37 @@ class Fetcher:
 
     def voters_heard(self) -> list[Replica]:
         """See `HeardLeader.voters_heard`: all that were asked for, named in the answer or not, but who was refused."""
-        wanted, refused = self._answered_last
-        return [
-            replica
-            for partition, replica in self._voters.items()
-            if replica not in refused
-            and (asked := wanted.get(partition)) is not None
-            and asked.partition.current_leader_epoch == replica.leader_epoch
-        ]
+        return [replica for replica in self._voters.values() if self.hears(replica)]
 
-    def _tell_voting(self, voting: LeadersHeard, told: list[_Told], refused: Mapping[Replica, PartitionData]) -> None:
+    def hears(self, replica: Replica) -> bool:
+        """See `HeardLeader.hears`."""
+        wanted, refused = self._answered_last
+        partition = replica.topic_partition
+        asked = wanted.get(partition)
+        return (
+            asked is not None
+            and asked.partition.current_leader_epoch == replica.leader_epoch
+            and self._voters.get(partition) is replica
+            and replica not in refused
+        )
+
+    def _lose(self, partition: TopicPartition) -> None:
+        voter = self._voters.get(partition)
+        if voter is not None and self._parts.voting is not None and self.hears(voter):
+            self._parts.voting.unheard(voter)
+
+    def _tell_voting(
+        self,
+        voting: LeadersHeard,
+        wanted: Mapping[TopicPartition, Wish],
+        told: list[_Told],
+        refused: Mapping[Replica, PartitionData],
+    ) -> None:
+        if wanted is not (before := self._answered_last[0]):
+            for partition in before:
+                if partition not in wanted:
+                    self._lose(partition)
+        self._answered_last = (wanted, refused)
         voting.heard(self, (each.replica for each in told if each.replica.voting is not None))
         for replica, answer in refused.items():
             if replica.voting is not None:
@@ -432,11 +458,11 @@ class Fetcher:
         if offset is None or not self._is_still(followed, stands):
             self._hold_back(followed, "")
             return
-        followed.is_beginning = True
+        followed.is_beginning = self._plan.is_stale = True
         self._parts.tier_starts.ask(replica, offset, partial(self._has_begun, followed))
 
     def _has_begun(self, followed: Followed, reason: str | None) -> None:
-        followed.is_beginning = False
+        followed.is_beginning, self._plan.is_stale = False, True
         if reason is None:
             self._parts.replicas.changed.note((followed.replica,))
         else:
@@ -466,8 +492,7 @@ class Fetcher:
         response = await self._ask(request, self._parts.settings())
         if response is None:
             return None
-        (topic,) = response.topics
-        (answer,) = topic.partitions
+        ((answer,),) = (topic.partitions for topic in response.topics)
         return None if answer.error_code else int(answer.offset)
 
 

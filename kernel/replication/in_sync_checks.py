@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ..machine.turnstile import take_turn
+from ..partitions.quiet_followers import tell_heard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,7 @@ class InSyncChecks:
     def _tick(self, replica: Replica) -> None:
         high_watermark = replica.high_watermark
         try:
+            tell_heard(replica)
             replica.tick(self._clock.monotonic_ms())
         except Exception as error:  # a plugin's: its partition pays, nobody else
             self._replicas.fail(replica, error)

@@ -23,6 +23,10 @@ class HeardLeader(Protocol):
         """Return for whom its leader still leads, by its last answer: replicas that vote."""
         ...
 
+    def hears(self, replica: Replica) -> bool:
+        """Return whether a replica is among these."""
+        ...
+
 
 class LeadersHeard(Protocol):
     """Who is told how leaders answer for replicas that vote."""
@@ -33,6 +37,13 @@ class LeadersHeard(Protocol):
         Args:
             leader: Says for whom.
             named: Those of them that vote and of which it had something to say.
+        """
+        ...
+
+    def unheard(self, replica: Replica) -> None:
+        """Of a replica that votes nothing is heard from now on: it is not asked for any more, or was left out.
+
+        Does not raise.
         """
         ...
 

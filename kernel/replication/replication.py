@@ -17,7 +17,8 @@ from .tier_starts import TierStarts
 from .traffic import ReplicationTraffic
 from .vote_log import VoteLogs
 from .voted_topics import VotedTopics
-from .voting_replicas import VotingParts, VotingReplicas
+from .voting_parts import VotingParts
+from .voting_replicas import VotingReplicas
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping

@@ -13,12 +13,10 @@ acknowledges nothing, and who stands takes nothing more of the leader that it ha
 becomes when all that it rests on is kept.
 
 Heartbeats are the replication's: a fetch that was answered speaks for every partition that was asked for in it, and
-the leader counts it so. Of partitions in which nothing happens nothing is sent, and they are looked at twice a second,
-all at once: then each hears of the fetches that were answered since, however many these were. Where something happens
-time passes more often, and what was answered is heard at once.
-
-A leader that answers its followers may be one whom the controllers have taken for dead, as it does not reach them:
-clients are not told of it then. Its followers do not listen to it for ever.
+the leader counts it so. Of partitions in which nothing happens nothing is sent, and their elections are left alone
+(`calm_voters.py`) as long as those whom they hear are heard: that is looked up when one of them is due, and no election
+is told of it. What it was not told it is told before anything else, with its time. Where something happens time passes
+often, and what was answered is heard at once.
 """
 
 from __future__ import annotations
@@ -28,12 +26,15 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from ..classes import frozen
 from ..contracts.election import FetchEnded, IsrChange, LeadershipGivenUp, PeerMessage, PeerRefused, Role
 from ..errors import ErrorCode, StorageError, error_code
 from ..machine.turnstile import take_turn
 from ..partitions.election_driver import leads_in
+from ..partitions.quiet_followers import heard_ms as followers_heard_ms
+from ..partitions.quiet_followers import tell_heard
 from ..partitions.voting import Votes
+from .calm_voters import CalmVoters
+from .heard_leaders import HeardLeaders
 from .vote_channels import VoteChannels
 from .vote_messages import gathered, parts, response_to
 from .vote_questions import Asked, Questions
@@ -42,74 +43,32 @@ from .voting_rounds import RoundParts, Rounds, key_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..contracts.election import ElectionInput, KnownBroker
+    from ..contracts.election import ElectionInput
     from ..contracts.storage import PartitionLog
-    from ..machine.clock import Clock
-    from ..machine.threads import Threads
     from ..partitions.replica import Replica
-    from ..partitions.replicas import Replicas
-    from ..partitions.staged_writes import StagedWrites
-    from ..types import TopicPartition
     from ..wire.message import Message
     from ..wire.messages.api_01_fetch import PartitionData
-    from .fetcher import BrokerRequests
     from .leaders_heard import HeardLeader
-    from .vote_log import VoteKey, VoteLogs
+    from .vote_log import VoteKey
     from .vote_messages import Part
+    from .voting_parts import VotingParts
 
 TICK_MS: Final = 25
 """How often time passes where something happens."""
 CALM_TICK_MS: Final = 500
-"""How often everywhere, at the most seldom."""
+"""How often it is looked who is due, and time passes for elections that are not left alone, at the most seldom."""
+LOOK_AT_ALL_MS: Final = 5000
+"""How often it is looked which replicas are gone, and what the metadata says of those that lead."""
 CALM_TICKS_MIN: Final = 4
 """So often at the least while a voter waits for its leader."""
 UNREST_MS: Final = 3000
 """So long after anything it is not calm: longer than an election takes."""
 REPLICAS_PER_TURN: Final = 100
-FENCED_MS: Final = 2000
-"""So long a leader may be fenced, and answer: longer than a broker that begins needs to be taken for alive."""
 FORGOTTEN: Final = (
     "it votes, and of what it has voted there is nothing in its log directory: a voter whose disk was replaced, or "
     "emptied, has no vote any more, for it might vote twice; put back what was there, or create the topic anew"
 )
 NO_DIRECTORY: Final = "it votes, and its storage has no log directory in which votes could be kept"
-
-
-@frozen
-class VotingParts:
-    """What elections of a broker work with.
-
-    Attributes:
-        replicas: Those of this broker.
-        writes: Their way to the disk.
-        votes: What is never forgotten.
-        threads: Keep it.
-        brokers: The way to other brokers.
-        broker_id: This broker.
-        broker: Returns a broker as the metadata knows it now.
-        clock: Both clocks.
-        cluster_id: Returns the cluster's id.
-        timeout_ms: Returns how long another broker's answer may take.
-        fetch_timeout_ms: Returns how long a voter waits for its leader.
-        role_changed: Told of a replica whose role, leader or epoch has changed, when it has.
-        forget: Has a partition fetched from nobody until its role changes. Does not raise.
-        tell_controller: Tells the controller that a replica leads. Does not raise.
-    """
-
-    replicas: Replicas
-    writes: StagedWrites
-    votes: VoteLogs
-    threads: Threads
-    brokers: BrokerRequests
-    broker_id: int
-    broker: Callable[[int], KnownBroker | None]
-    clock: Clock
-    cluster_id: Callable[[], str]
-    timeout_ms: Callable[[], int]
-    fetch_timeout_ms: Callable[[], int]
-    role_changed: Callable[[Replica], None]
-    forget: Callable[[TopicPartition], None]
-    tell_controller: Callable[[Replica, IsrChange], None]
 
 
 class VotingReplicas:
@@ -128,18 +87,19 @@ class VotingReplicas:
         self._rounds: dict[str, Rounds] = {}
         self._send, self._receive = trio.open_memory_channel[Rounds](float("inf"))
         self._voting: dict[Replica, Rounds] = {}
+        self._awake: dict[Replica, None] = {}
+        self._calm = CalmVoters()
         self._restless_ms: dict[Replica, int] = {}
         self._doubted: set[VoteKey] = set()
         self._questions = Questions()
-        self._heard: dict[HeardLeader, None] = {}
-        self._fenced_since_ms: dict[int, int] = {}
-        self._lost: frozenset[int] = frozenset()
+        self._leaders = HeardLeaders(parts.broker_id, parts.broker)
         self._refusing: dict[int, None] = {}
-        self._calm_due_ms = 0
+        self._calm_due_ms = self._all_due_ms = self._looked_ms = 0
         self._woken = trio.Event()
 
     def __repr__(self) -> str:
-        return f"<VotingReplicas: {len(self._voting)}, {len(self._restless_ms)} of them restless>"
+        counts = f"{len(self._restless_ms)} of them restless, {len(self._calm)} left alone"
+        return f"<VotingReplicas: {len(self._voting)}, {counts}>"
 
     # --------------------------------------------------------------------------------------------- what replicas tell
 
@@ -189,6 +149,8 @@ class VotingReplicas:
         rounds = self._voting.get(replica)
         if rounds is None:
             rounds = self._voting[replica] = self._rounds_of(replica.log.log_dir)
+            self._awake[replica] = None
+        self._wake(replica)
         if not self._restless_ms:
             self._woken.set()
         self._restless_ms[replica] = self._parts.clock.monotonic_ms()
@@ -206,12 +168,16 @@ class VotingReplicas:
 
     def heard(self, leader: HeardLeader, named: Iterable[Replica]) -> None:
         """See `LeadersHeard.heard`."""
-        self._heard[leader] = None
-        if self._restless_ms and leader.leader_id not in self._lost:
+        self._leaders.note(leader, self._parts.clock.monotonic_ms())
+        if self._restless_ms and leader.leader_id not in self._leaders.lost:
             event = FetchEnded(leader.leader_id)
             for replica in named:
                 if replica in self._restless_ms:
                     self._step_quietly(replica, event)
+
+    def unheard(self, replica: Replica) -> None:
+        """See `LeadersHeard.unheard`."""
+        self._wake(replica)
 
     def refused(self, leader_id: int, replica: Replica, answer: PartitionData) -> None:
         """See `LeadersHeard.refused`."""
@@ -221,6 +187,7 @@ class VotingReplicas:
 
     def _step_quietly(self, replica: Replica, event: FetchEnded | PeerRefused) -> None:
         """Have an election take an input that in most cases decides nothing."""
+        self._wake(replica)
         try:
             replica.election.step(event)
             if replica.election.ready() is not None:
@@ -275,6 +242,7 @@ class VotingReplicas:
         self._step_input(replica, PeerMessage(broker_id, message, correlation_id))
 
     def _step_input(self, replica: Replica, event: ElectionInput) -> None:
+        self._wake(replica)
         try:
             replica.step(event)
         except Exception as error:  # a plugin's: its partition pays, nobody else
@@ -346,47 +314,88 @@ class VotingReplicas:
                 self._step_input(replica, event)
 
     async def _look_at_all(self, now_ms: int) -> None:
-        """Let time pass for all, leave out who is gone, and tell the controller again what it does not say."""
-        await self._hear_leaders(now_ms)
-        for number, replica in enumerate(list(self._voting), 1):
+        """Let time pass for all that are not left alone, and wake whoever is not to be any more.
+
+        Now and then leave out who is gone, and tell the controller again what it does not say.
+        """
+        await self._leave_lost_leaders(now_ms)
+        for number, due in enumerate(self._calm.due(now_ms, self._last_heard_ms), 1):
+            if due is not None:
+                self._wake(due)
             if number % REPLICAS_PER_TURN == 0:
                 await take_turn()
-            if replica.is_paused or self._parts.replicas.is_served(replica):
-                self._tick(replica, now_ms)
-                self._tell_controller(replica)
-            else:
+        looked = self._awake
+        if now_ms >= self._all_due_ms or self._is_leaving():
+            self._all_due_ms, looked = now_ms + LOOK_AT_ALL_MS, dict.fromkeys(self._voting)
+        for number, replica in enumerate(list(looked), 1):
+            if number % REPLICAS_PER_TURN == 0:
+                await take_turn()
+            if not replica.is_paused and not self._parts.replicas.is_served(replica):
                 self._leave_out(replica)
+                continue
+            if replica in self._awake:
+                self._hear_leader(replica)
+                self._tick(replica, now_ms)
+            self._tell_controller(replica)
+            self._leave_alone(replica, now_ms)
+        self._looked_ms = now_ms
 
-    async def _hear_leaders(self, now_ms: int) -> None:
-        """Tell elections which leaders have answered since the last time, but for those that are not listened to."""
-        heard, self._heard = self._heard, {}
-        lost_before = self._lost
-        self._lost = self._fenced_for_long({leader.leader_id for leader in heard}, now_ms)
-        for leader in heard:
-            event: FetchEnded | PeerRefused = FetchEnded(leader.leader_id)
-            if leader.leader_id in self._lost:
-                if leader.leader_id in lost_before:
-                    continue  # nobody waits longer for it than a time-out
-                event = PeerRefused(leader.leader_id)
+    async def _leave_lost_leaders(self, now_ms: int) -> None:
+        """Have leaders left that are not to be listened to from now on."""
+        for leader in self._leaders.look(now_ms):
             for number, replica in enumerate(leader.voters_heard(), 1):
                 if number % REPLICAS_PER_TURN == 0:
                     await take_turn()
-                self._step_quietly(replica, event)
+                self._step_quietly(replica, PeerRefused(leader.leader_id))
 
-    def _fenced_for_long(self, leader_ids: set[int], now_ms: int) -> frozenset[int]:
-        """Return which leaders are fenced, and have been for a while, where this broker is not."""
-        fenced = {each for each in leader_ids | self._fenced_since_ms.keys() if self._is_fenced(each)}
-        self._fenced_since_ms = {each: self._fenced_since_ms.get(each, now_ms) for each in sorted(fenced)}
-        if self._is_fenced(self._parts.broker_id):
-            return frozenset()
-        return frozenset(each for each, since_ms in self._fenced_since_ms.items() if now_ms - since_ms >= FENCED_MS)
+    def _hear_leader(self, replica: Replica) -> None:
+        """Tell an election that its leader has answered since the last look."""
+        if not replica.is_leader:
+            heard_ms = self._leaders.heard_ms(replica)
+            if heard_ms is not None and heard_ms >= self._looked_ms:
+                self._step_quietly(replica, FetchEnded(replica.leader_id))
 
-    def _is_fenced(self, broker_id: int) -> bool:
-        known = self._parts.broker(broker_id)
-        return known is None or known.is_fenced
+    def _last_heard_ms(self, replica: Replica) -> int | None:
+        """Return when whoever a replica hears was heard last, each of them; None where one is not."""
+        return followers_heard_ms(replica) if replica.is_leader else self._leaders.heard_ms(replica)
+
+    def _leave_alone(self, replica: Replica, now_ms: int) -> None:
+        """Leave an election alone in which nothing happens, if it says that it may be."""
+        if replica not in self._awake or replica in self._restless_ms or replica.offline_reason is not None:
+            return
+        calm_ms: Callable[[], int] | None = getattr(replica.election, "calm_ms", None)
+        heard_ms = self._last_heard_ms(replica) if calm_ms is not None else None
+        if calm_ms is None or heard_ms is None or not self._is_recorded(replica):
+            return
+        try:
+            length_ms = calm_ms()
+        except Exception as error:  # a plugin's: its partition pays, nobody else
+            self.fail(replica, error)
+            return
+        if heard_ms + length_ms > now_ms:
+            del self._awake[replica]
+            self._calm.begin(replica, length_ms, heard_ms)
+
+    def _wake(self, replica: Replica) -> None:
+        """Leave an election alone no more: it is told what it was not, and time passes up to then."""
+        heard_ms = self._calm.end(replica)
+        if heard_ms is None:
+            return
+        self._awake[replica] = None
+        heard_ms = max(heard_ms, self._last_heard_ms(replica) or heard_ms)
+        try:
+            if replica.is_leader:
+                tell_heard(replica)
+            else:
+                replica.election.step(FetchEnded(replica.leader_id))
+            replica.election.tick(heard_ms)
+        except Exception as error:  # a plugin's: its partition pays, nobody else
+            self.fail(replica, error)
 
     def _leave_out(self, replica: Replica) -> None:
         del self._voting[replica]
+        self._awake.pop(replica, None)
+        self._calm.end(replica)
         self._restless_ms.pop(replica, None)
         self._questions.close(replica)
         partition = replica.partition
@@ -399,6 +408,7 @@ class VotingReplicas:
             if replica.is_paused:
                 replica.election.step(FetchEnded(replica.leader_id))
                 return
+            tell_heard(replica)
             replica.election.tick(now_ms)
             if replica.election.ready() is None:
                 return
@@ -418,12 +428,21 @@ class VotingReplicas:
         state = replica.state
         if not replica.is_leader or state is None or replica.leader_id not in state.replicas:
             return
-        known = self._parts.broker(replica.leader_id)
-        if known is not None and not known.is_live and not known.is_fenced:
+        if self._is_leaving():
             self._step_input(replica, LeadershipGivenUp())
-        elif (state.leader, state.leader_epoch) != (replica.leader_id, replica.leader_epoch):
+        elif not self._is_recorded(replica):
             change = IsrChange(state.replicas, replica.leader_epoch, state.partition_epoch)
             self._parts.tell_controller(replica, change)
+
+    def _is_leaving(self) -> bool:
+        known = self._parts.broker(self._parts.broker_id)
+        return known is not None and not known.is_live and not known.is_fenced
+
+    def _is_recorded(self, replica: Replica) -> bool:
+        """Return whether the metadata says of a replica that leads that it does."""
+        state = replica.state
+        told = (replica.leader_id, replica.leader_epoch)
+        return not replica.is_leader or (state is not None and told == (state.leader, state.leader_epoch))
 
     # ----------------------------------------------------------------------------------------------- what rounds tell
 

@@ -44,6 +44,11 @@ class Changing:
         self._pending: PendingChange | None = None
         self._timer = Timer()
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody waits for a change."""
+        return self._pending is not None
+
     def ask(self, asked: PeerMessage, now_ms: int) -> None:
         """Begin a change, or refuse it."""
         replica, request = self._replica, cast("VoterChange", asked.message)

@@ -65,7 +65,7 @@ class Effects:
 
     def ready(self) -> Ready | None:
         """Return what is to be done now."""
-        if self._given is None and self._has_any():
+        if self._given is None and self._gathered():
             self._given = self._take()
         return self._given
 
@@ -74,7 +74,11 @@ class Effects:
         if ready is self._given:
             self._given = None
 
-    def _has_any(self) -> bool:
+    def has_any(self) -> bool:
+        """Return whether something is to be done, or being done."""
+        return self._given is not None or self._gathered()
+
+    def _gathered(self) -> bool:
         return bool(
             self._standing != self._kept
             or self._role != self._told

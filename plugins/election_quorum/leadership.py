@@ -116,6 +116,14 @@ class Leadership:
         heard = sum(follower.has_fetched for follower in self.followers.values())
         return heard + self._is_voter >= self._majority
 
+    def is_followed_by_all(self) -> bool:
+        """Return whether all other voters, of which there are some, fetch, and nobody else does."""
+        return (
+            bool(self.followers)
+            and not self.observers
+            and all(follower.fetched_ms != UNKNOWN for follower in self.followers.values())
+        )
+
     def begin_round(self) -> None:
         """Begin to look anew who fetches."""
         for follower in self.followers.values():

@@ -216,6 +216,16 @@ class QuorumElection:
             self._changing.tick(now_ms)
             self._end_input(high_watermark)
 
+    def calm_ms(self) -> int:
+        """See `partitions.voting`: so long a follower waits for its leader; a leader, before it tells the silent."""
+        replica, leadership = self._replica, self._replica.leadership
+        if replica.effects.has_any() or self._changing.is_under_way:
+            return 0
+        if leadership is not None:
+            return replica.timeouts.begin_epoch_ms if leadership.is_followed_by_all() else 0
+        is_following = replica.state is State.FOLLOWER and replica.has_fetched
+        return replica.timeouts.fetch_ms if is_following else 0
+
     def _end_input(self, high_watermark: int) -> None:
         replica = self._replica
         if replica.leadership is not None:

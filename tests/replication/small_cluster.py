@@ -56,7 +56,8 @@ from odradek.kernel.replication.tier_starts import TierStarts
 from odradek.kernel.replication.traffic import ReplicationTraffic
 from odradek.kernel.replication.vote_log import VoteLogs
 from odradek.kernel.replication.vote_messages import APIS as VOTES
-from odradek.kernel.replication.voting_replicas import VotingParts, VotingReplicas
+from odradek.kernel.replication.voting_parts import VotingParts
+from odradek.kernel.replication.voting_replicas import VotingReplicas
 from odradek.kernel.types import ZERO_ID, TopicIdPartition
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_01_fetch import ReplicaState

@@ -26,7 +26,7 @@ from odradek.kernel.wire.messages.api_56_alter_partition import (
     ResponseTopicData,
 )
 
-from .small_cluster import Node, running
+from .small_cluster import LAG_MS, Node, running
 from .test_voting_replicas import committed, followers, led, run
 
 CALM_S = 4.0
@@ -59,7 +59,7 @@ def counting_inputs(node: Node, partition: int = 0) -> Counter[type]:
     return inputs
 
 
-def test_a_calm_voter_hears_of_its_leader_twice_a_second_however_many_fetches_are_answered(tmp_path: Path) -> None:
+def test_a_calm_voter_hears_nothing_of_its_leader_however_many_fetches_are_answered(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path, election="quorum", partitions=2) as cluster:
             leader = await led(cluster, 1, 2, 3)
@@ -70,8 +70,81 @@ def test_a_calm_voter_hears_of_its_leader_twice_a_second_however_many_fetches_ar
                 await committed(cluster, leader, b"v")
                 await trio.sleep(0.05)
 
-            assert 8 <= busy[FetchEnded] <= 12
-            assert idle[FetchEnded] <= 12
+            assert (busy[FetchEnded], idle[FetchEnded]) == (0, 0)
+
+    run(body)
+
+
+def counting_calls(election: Any, counts: Counter[str]) -> None:
+    """Count what an election is asked and told, from now on."""
+
+    def counting(name: str) -> Callable[..., Any]:
+        call = getattr(election, name)
+
+        def counted(*args: Any) -> Any:
+            counts[name] += 1
+            return call(*args)
+
+        return counted
+
+    for name in ("step", "tick", "ready", "follower_fetch", "leader_high_watermark", "local_append"):
+        setattr(election, name, counting(name))
+
+
+@pytest.mark.parametrize("election", ["quorum", "isr"])
+def test_elections_of_idle_partitions_are_left_alone(tmp_path: Path, election: str) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election=election, partitions=20) as cluster:
+            await led(cluster, 1, 2, 3)
+            await trio.sleep(2 * CALM_S)
+            counts: Counter[str] = Counter()
+            for node in cluster.nodes.values():
+                for replica in node.replicas:
+                    counting_calls(replica.election, counts)
+            await trio.sleep(LAG_MS / 1000)
+            ticks_max = 0 if election == "quorum" else 2 * 20  # every half of the time that a follower may lag
+
+            assert counts["step"] == counts["leader_high_watermark"] == counts["local_append"] == 0
+            assert counts["tick"] <= ticks_max
+            assert counts["follower_fetch"] <= 2 * ticks_max  # of two followers, just before time passes
+            assert counts["ready"] <= ticks_max
+
+    run(body)
+
+
+def test_who_was_left_alone_finds_out_in_time_that_its_leader_is_gone(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            old = await led(cluster, 1, 2, 3)
+            await trio.sleep(60)
+            heard = old.replica().election
+            cluster.cut(old.broker_id, *(each for each in (1, 2, 3) if each != old.broker_id))
+            begun_s = trio.current_time()
+            others = [node for node in cluster.nodes.values() if node is not old]
+            await cluster.wait("another leads", lambda: any(node.replica().is_leader for node in others))
+            led_s = trio.current_time() - begun_s
+            await cluster.wait("the former leads no more", lambda: not old.replica().is_leader)
+            left_s = trio.current_time() - begun_s
+
+            assert heard is old.replica().election
+            assert 1.4 <= led_s <= 4.6  # what it waits, since the last fetch that was answered, a look, and a vote
+            assert 2.4 <= left_s <= 3.6  # one and a half of that since the last fetch of a majority, and a look
+
+    run(body)
+
+
+def test_in_an_idle_partition_a_follower_has_its_time_to_lag_from_when_it_was_heard_last(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await trio.sleep(2.9 * LAG_MS / 1000)
+            slow = followers(cluster)[0]
+            cluster.cut(slow.broker_id, *(each for each in (1, 2, 3) if each != slow.broker_id))
+            leader.produce(b"v")
+            await trio.sleep(0.9 * LAG_MS / 1000)
+
+            assert slow.broker_id in cluster.state.isr
+            await cluster.wait("it is out of sync", lambda: slow.broker_id not in cluster.state.isr)
 
     run(body)
 

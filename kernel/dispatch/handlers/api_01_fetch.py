@@ -23,10 +23,10 @@ from ..fetch_operation import (
     FetchResult,
     begin_cold_read,
     find_watched,
-    note_positions,
     read_targets,
 )
 from ..fetch_throttling import throttled_bytes
+from ..follower_notes import note_positions
 from ..repeated_fetch import RepeatedFetches
 from ..wide_fetch import AT_ONCE_IN_SESSION_MAX, AT_ONCE_MAX, WideFetchOperation, read_in_slices
 
@@ -114,7 +114,7 @@ class FetchHandler:
         session = self._open(request, limits)
         targets = session.targets
         if limits.is_follower:
-            self._note_follower(targets, limits)
+            self._note_follower(session, limits)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
         result = await read_in_slices(self._replicas, targets, limits, is_incremental=is_incremental)
         wait_ms = self._wait_ms(request, limits, targets, result)
@@ -192,11 +192,11 @@ class FetchHandler:
             keeps_positions=is_follower and self._leaders.selection.selector is not None,
         )
 
-    def _note_follower(self, targets: Sequence[FetchTarget], limits: FetchLimits) -> None:
+    def _note_follower(self, session: FetchContext, limits: FetchLimits) -> None:
         """Take note of what a follower has; one that says no epoch may read, and moves no watermark (KIP-903)."""
         known = self._broker(limits.replica_id)
         limits.is_stale = known is not None and NO_BROKER_EPOCH < limits.broker_epoch < known.broker_epoch
-        note_positions(self._replicas, targets, limits)
+        note_positions(self._replicas, session.targets, limits, session.stamp)
 
     def _open(self, request: FetchRequest, limits: FetchLimits) -> FetchContext:
         return self._sessions.open(request, limits.version, limits.now_ms, is_follower=limits.is_follower)
@@ -211,7 +211,7 @@ class FetchHandler:
     ) -> Answer:
         targets = session.targets
         if limits.is_follower:
-            self._note_follower(targets, limits)
+            self._note_follower(session, limits)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
         result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
         wait_ms = self._wait_ms(request, limits, targets, result)

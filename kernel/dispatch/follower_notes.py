@@ -1,0 +1,80 @@
+"""Pure core: what a follower's Fetch tells of what it has, told to the elections of the replicas that it asks for.
+
+Most fetches of most partitions repeat what the one before said of them: of these an election is told when that counts
+(`partitions/quiet_followers.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import KafkaError
+from ..partitions.leading import note_follower
+from ..partitions.quiet_followers import begin_quiet
+from ..types import NO_EPOCH
+from .fetch_operation import find_replica, has_all_below
+from .replica_selection import note_position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..partitions.quiet_followers import Stamp
+    from ..partitions.replica import Replica
+    from ..partitions.replicas import Replicas
+    from .fetch_operation import FetchLimits
+    from .fetch_target import FetchTarget
+
+
+def note_positions(
+    replicas: Replicas, targets: Iterable[FetchTarget], limits: FetchLimits, stamp: Stamp | None = None
+) -> None:
+    """Take note of what a follower has, once for each of its requests: that may commit records others wait for.
+
+    Targets that cannot be read are passed over here: reading them tells the follower why. So are those whose reader is
+    to truncate first: what it has beyond this log's end, or from another leader, is not what it says it has.
+
+    Args:
+        replicas: Where.
+        targets: What it asks for.
+        limits: Of the request.
+        stamp: Of its session, which gets its time for all targets of which the request says what the one before did.
+    """
+    if limits.is_stale:
+        return
+    if limits.keeps_positions:
+        stamp = None
+    for target in targets:
+        if target.quiet is not None:
+            if stamp is not None and target.quiet.is_repeated(stamp, limits.broker_epoch):
+                continue
+            target.end_quiet()
+        try:
+            replica = find_replica(replicas, target, limits.version)
+            replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
+        except KafkaError:
+            continue
+        if replica.is_follower(limits.replica_id) and has_all_below(replica, target):
+            _note(replicas, replica, target, limits, stamp)
+    if stamp is not None:
+        stamp.heard_ms = limits.now_ms
+
+
+def _note(replicas: Replicas, replica: Replica, target: FetchTarget, limits: FetchLimits, stamp: Stamp | None) -> None:
+    high_watermark = replica.high_watermark
+    fetch = (
+        replica,
+        limits.replica_id,
+        limits.broker_epoch,
+        target.fetch_offset,
+        target.follower_log_start_offset,
+        limits.now_ms,
+    )
+    note_follower(*fetch)
+    if stamp is not None:
+        target.quiet = begin_quiet(*fetch, stamp)
+    if limits.keeps_positions:
+        note_position(replica, target, limits.replica_id, limits.now_ms)
+    log_start_offset = target.follower_log_start_offset
+    if replica.high_watermark != high_watermark or target.noted_log_start_offset != log_start_offset:
+        target.noted_log_start_offset = log_start_offset
+        replicas.progressed((replica,))
