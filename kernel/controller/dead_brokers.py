@@ -14,6 +14,7 @@ import trio
 
 from ..config.listeners import inter_broker_listener
 from ..errors import KafkaError
+from .session_watch import level_of
 
 if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
@@ -118,4 +119,4 @@ class DeadBrokers:
                     "broker %d is dead, and fenced: its connection ended, and its listener refuses", suspect.broker_id
                 )
         except KafkaError as error:
-            log.error("broker %d, which is dead, could not be fenced: %s", suspect.broker_id, error)
+            log.log(level_of(error), "broker %d, which is dead, could not be fenced: %s", suspect.broker_id, error)

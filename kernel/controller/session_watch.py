@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from ..errors import KafkaError
+from ..errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ..machine.clock import Clock
@@ -52,4 +52,9 @@ class SessionWatch:
             while overdue := await self._metadata.submit(lambda controller, _now_ms: controller.fence_overdue()):
                 log.warning("broker %d was not heard of for broker.session.timeout.ms, and is fenced", overdue[0])
         except KafkaError as error:
-            log.error("brokers that are not heard of could not be fenced: %s", error)
+            log.log(level_of(error), "brokers that are not heard of could not be fenced: %s", error)
+
+
+def level_of(error: KafkaError) -> int:
+    """Return how loud it is that a broker could not be fenced: the next controller does what this one no more can."""
+    return logging.INFO if error.code is ErrorCode.NOT_CONTROLLER else logging.ERROR

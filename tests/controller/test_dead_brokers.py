@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn, cast
 
+import attrs
 import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.controller.broker_sessions import BrokerSessions
 from odradek.kernel.controller.controller import Controller
 from odradek.kernel.controller.dead_brokers import PAUSES_S, DeadBrokers
 from odradek.kernel.controller.metadata_log import MetadataLog
+from odradek.kernel.controller.session_watch import SessionWatch
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.clock import TrioClock
 from odradek.kernel.machine.network import Address, Network
 from odradek.kernel.metadata.image import MetadataImage
 
@@ -173,3 +179,42 @@ def test_a_host_that_cannot_be_looked_at_is_logged_and_the_others_are_looked_at(
 
     assert [driven.image.brokers[broker_id].is_fenced for broker_id in (STRANGE, DEAD)] == [False, True]
     assert f"broker {STRANGE} could not be looked at" in caplog.text
+
+
+class Former(Metadata):
+    """The metadata log of a controller that another one has followed, or whose disk refuses."""
+
+    def __init__(self, driven: DrivenController, code: ErrorCode) -> None:
+        super().__init__(driven)
+        self._code = code
+
+    async def submit(self, operation: Callable[[Controller, int], Any]) -> Any:
+        raise KafkaError(self._code, "it is not taken")
+
+
+@pytest.mark.parametrize("kind", [DeadBrokers, SessionWatch])
+@pytest.mark.parametrize(
+    ("code", "level"), [(ErrorCode.NOT_CONTROLLER, logging.INFO), (ErrorCode.KAFKA_STORAGE_ERROR, logging.ERROR)]
+)
+def test_whom_the_next_controller_will_fence_is_no_error_of_the_one_before(
+    kind: type, code: ErrorCode, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    driven = DrivenController(brokers=3)
+    metadata, network = cast("MetadataLog", Former(driven, code)), cast("Network", StrangeNetwork())
+
+    async def main() -> None:
+        clock = TrioClock()
+        rules = attrs.evolve(driven.rules, sessions=BrokerSessions(monotonic_ms=clock.monotonic_ms))
+        dead = DeadBrokers(metadata, rules.sessions, rules.config, network)
+        watch = dead if kind is DeadBrokers else SessionWatch(metadata, rules, clock)
+        rules.sessions.begin([driven.image.brokers[DEAD]])
+        async with trio.open_nursery() as nursery:
+            await nursery.start(watch.run)
+            dead.suspect(DEAD, driven.epoch_of(DEAD))
+            await trio.sleep(9.1)  # a session has 9
+            nursery.cancel_scope.cancel()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+    assert {record.levelno for record in caplog.records if "could not be fenced" in record.message} == {level}
