@@ -125,7 +125,7 @@ class House:
             broker=lambda _broker_id: None,
             workers=Workers(SystemThreads(), 1),
             delays=Delays({}, clock.now_ms),
-            retries=Retries({}, clock.now_ms, random.Random(0)),
+            retries=Retries({}, clock.now_ms, random.Random(0), {}),
         )
         self.lifecycle = ReplicaLifecycle(
             self.replicas, opener, on_leader_changed=lambda partition, leader_id, leader_epoch: None

@@ -176,7 +176,7 @@ class LogParts:
                 self.delivery.beginnings.ask,
                 self.delivery.note_unreadable,
             ),
-            retries=Retries(options.retry_policies, machine.clock.now_ms, machine.random),
+            retries=Retries(options.retry_policies, machine.clock.now_ms, machine.random, self.dead_letters.breakers),
         )
         return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)
 

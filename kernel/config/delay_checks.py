@@ -19,6 +19,9 @@ DELAY_ENABLE: Final = "odradek.delay.enable"
 DELAY_QUEUE: Final = "odradek.delay.queue"
 RETRY_TOPIC: Final = "odradek.retry.topic"
 RETRY_GROUP: Final = "odradek.retry.group"
+BREAKER_SHARE: Final = "odradek.retry.breaker.share"
+BREAKER_WINDOW: Final = "odradek.retry.breaker.window.ms"
+BREAKER_MINIMUM: Final = "odradek.retry.breaker.minimum"
 RETRY_POLICY: Final = "odradek.retry.policy"
 DEAD_LETTERS_OF: Final = "odradek.retry.dead.letters.of"
 KEPT_KEYS: Final = (DELAY_ENABLE, RETRY_TOPIC, DEAD_LETTERS_OF)
@@ -43,6 +46,21 @@ class DelaySettings:
 
 
 @frozen
+class BreakerSettings:
+    """When nothing dies.
+
+    Attributes:
+        share: Above this share of the records that failed for the first time; 0 < share <= 1.
+        window_ms: Within so long, and for so long.
+        minimum: So many deaths have to be there.
+    """
+
+    share: float
+    window_ms: int
+    minimum: int
+
+
+@frozen
 class RetrySettings:
     """Whose failed records come to a topic.
 
@@ -50,11 +68,13 @@ class RetrySettings:
         topic: What the group reads.
         group: Its id.
         policy: A name in `odradek_retry_policies`.
+        breaker: When nothing dies; None where records always do.
     """
 
     topic: str
     group: str
     policy: str
+    breaker: BreakerSettings | None
 
 
 def check_delay(topic: TopicConfig, registry: Registry, now: Mapping[str, str]) -> None:

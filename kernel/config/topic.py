@@ -17,7 +17,7 @@ from ..contracts.storage import LogConfig
 from ..contracts.tiering import TierSettings
 from ..types import INTERNAL_TOPICS
 from .definitions.odradek import TIERED, TIERED_OVER
-from .delay_checks import KEPT_KEYS, DelaySettings, RetrySettings, check_delay
+from .delay_checks import KEPT_KEYS, BreakerSettings, DelaySettings, RetrySettings, check_delay
 from .keys import Scope
 from .tier_checks import FOLLOWS_TOTAL, check_tiers, invalid
 from .values import InvalidValueError, parse
@@ -80,6 +80,9 @@ class TopicConfig:
     odradek_retry_policy: str
     odradek_retry_order: str
     odradek_retry_order_waiting_max: int
+    odradek_retry_breaker_share: float
+    odradek_retry_breaker_window_ms: int
+    odradek_retry_breaker_minimum: int
     odradek_retry_dead_letters_of: str
     extra: Mapping[str, Value] = attrs.field(factory=dict)
     overrides: Mapping[str, str] = attrs.field(factory=dict)
@@ -143,7 +146,11 @@ class TopicConfig:
         """Return whose failed records come here; None where nobody's do."""
         if not self.odradek_retry_topic:
             return None
-        return RetrySettings(self.odradek_retry_topic, self.odradek_retry_group, self.odradek_retry_policy)
+        share, breaker = self.odradek_retry_breaker_share, None
+        if share:
+            window_ms, minimum = self.odradek_retry_breaker_window_ms, self.odradek_retry_breaker_minimum
+            breaker = BreakerSettings(share, window_ms, minimum)
+        return RetrySettings(self.odradek_retry_topic, self.odradek_retry_group, self.odradek_retry_policy, breaker)
 
     def tier_settings(self) -> TierSettings | None:
         """Return what a tier needs to know; None where the topic wants none."""

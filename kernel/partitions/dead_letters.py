@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..machine.clock import Clock
+    from ..retry.breaker import Breaker
+    from ..types import TopicIdPartition
     from .dead_letter_taking import DeadLetterTaking, OtherLeaders
     from .replica import Replica
     from .replicas import Replicas
@@ -39,6 +41,7 @@ class DeadLetters:
 
     Attributes:
         others: The way to other brokers; None of a broker alone.
+        breakers: The circuit breakers of retry topics' partitions that are here; `Retries` makes them.
     """
 
     def __init__(
@@ -67,11 +70,27 @@ class DeadLetters:
         self._taking: DeadLetterTaking | None = None
         self._woken = trio.Event()
         self.others: OtherLeaders | None = None
+        self.breakers: dict[TopicIdPartition, Breaker] = {}
 
     @property
     def taken_count(self) -> int:
         """How many dead letters were taken since the start."""
         return 0 if self._taking is None else self._taking.taken_count
+
+    def paused_by_topic(self) -> dict[tuple[str, ...], float]:
+        """Return in how many partitions nothing dies at the moment, by retry topic."""
+        now_ms = self._clock.now_ms()
+        return self._of_breakers(lambda breaker: breaker.is_open(now_ms))
+
+    def spared_by_topic(self) -> dict[tuple[str, ...], float]:
+        """Return how many records were spared since the start, by retry topic."""
+        return self._of_breakers(lambda breaker: breaker.spared_count)
+
+    def _of_breakers(self, read: Callable[[Breaker], float]) -> dict[tuple[str, ...], float]:
+        found: dict[tuple[str, ...], float] = {}
+        for partition, breaker in self.breakers.items():
+            found[partition.topic,] = found.get((partition.topic,), 0) + read(breaker)
+        return found
 
     def watch(self, replica: Replica) -> None:
         """Take dead letters into a replica as long as it is served, while it leads and its topic is made for them."""
@@ -135,5 +154,16 @@ class DeadLetters:
 def dead_letter_metrics(letters: DeadLetters) -> list[tuple[str, Metric]]:
     """Return the metrics of dead letters, each with the name of who offers it."""
     text = "Dead letters that were taken to partitions that are led here."
-    metric = Metric("odradek_dead_letters_total", text, "counter", lambda: {(): letters.taken_count})
-    return [("retry", metric)]
+    spared = "Failed records whose attempts are over, and that wait all the same since too many others' are, too."
+    metrics = [
+        Metric("odradek_dead_letters_total", text, "counter", lambda: {(): letters.taken_count}),
+        Metric("odradek_retry_spared_total", spared, "counter", letters.spared_by_topic, ("topic",)),
+        Metric(
+            "odradek_retry_paused",
+            "Partitions of retry topics in which nothing becomes a dead letter at the moment.",
+            "gauge",
+            letters.paused_by_topic,
+            ("topic",),
+        ),
+    ]
+    return [("retry", metric) for metric in metrics]

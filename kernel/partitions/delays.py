@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Generator, Mapping
 
-    from ..config.delay_checks import DelaySettings, RetrySettings
+    from ..config.delay_checks import BreakerSettings, DelaySettings, RetrySettings
     from ..contracts.delay_queue import DelayQueueFactory
     from ..contracts.retry_policy import RetryPolicyFactory
     from ..contracts.storage import PartitionLog
     from ..delay.ledger import DelayLedger
     from ..delay.stage import DelayStage
+    from ..retry.breaker import Breaker
     from ..retry.stage import RetryStage
     from ..types import TopicIdPartition
     from .replica import Replica
@@ -51,16 +52,19 @@ class Retries:
         policies: What plugins offer, by name.
         now_ms: The wall clock.
         chance: What policies are given of it.
+        breakers: The circuit breakers of partitions that have one; one that is set as before goes on.
     """
 
     policies: Mapping[str, RetryPolicyFactory]
     now_ms: Callable[[], int]
     chance: random.Random
+    breakers: dict[TopicIdPartition, Breaker]
 
-    def stage(self, settings: RetrySettings, values: Mapping[str, object]) -> RetryStage:
+    def stage(self, partition: TopicIdPartition, settings: RetrySettings, values: Mapping[str, object]) -> RetryStage:
         """Return what has the records of a partition wait until they are given back.
 
         Args:
+            partition: The retry topic's.
             settings: Whose failed records they are.
             values: Plugins' topic keys, by name.
 
@@ -77,7 +81,20 @@ class Retries:
             what = f"retry policy {settings.policy!r} cannot be made"
             raise failed(plugin_of_object(factory), what, error) from error
         check_made(policy, RetryPolicy, f"what retry policy {settings.policy!r} makes", factory)
-        return RetryStage(Owner(settings.topic, settings.group), policy, now_ms=self.now_ms, chance=self.chance)
+        owner = Owner(settings.topic, settings.group)
+        breaker = self._breaker(partition, settings.breaker)
+        return RetryStage(owner, policy, now_ms=self.now_ms, chance=self.chance, breaker=breaker, place=partition)
+
+    def _breaker(self, partition: TopicIdPartition, settings: BreakerSettings | None) -> Breaker | None:
+        from ..retry.breaker import Breaker  # as above
+
+        known = self.breakers.get(partition)
+        if settings is None:
+            self.breakers.pop(partition, None)
+            return None
+        if known is None or known.settings != settings:
+            known = self.breakers[partition] = Breaker(settings, 0 if known is None else known.spared_count)
+        return known
 
 
 @define(eq=False)

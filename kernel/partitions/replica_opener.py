@@ -261,7 +261,7 @@ class ReplicaOpener:
         try:
             if plan.retry is None:
                 return self.delays.stage(plan.delay, plan.values)
-            return (self.retries.stage(plan.retry, plan.values),)
+            return (self.retries.stage(partition, plan.retry, plan.values),)
         except PluginError as error:
             queue = plan.delay.queue if plan.delay is not None else ""
             what = f"delay queue {queue!r}" if plan.retry is None else f"retry policy {plan.retry.policy!r}"

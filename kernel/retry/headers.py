@@ -7,6 +7,7 @@
 | `odradek.retry.origin` | TOPIC/PARTITION/OFFSET of where it was first read | the consumer, as it likes |
 | `odradek.retry.dead` | `1` or `true`: do not give it back | the consumer |
 | `odradek.retry.behind` | until when it is held behind another of its key, epoch milliseconds | the consumer |
+| `odradek.retry.spared` | `1`: its attempts are over, and too many others' are, too | the broker |
 | `odradek.dead.timestamp` | when it died, epoch milliseconds | the broker |
 | `odradek.dead.from` | PARTITION:OFFSET of the retry topic that it was failed at last | the broker |
 | `__dlq.errors.*` | where a dead letter came from, how often it was seen, why it failed | the broker (KIP-1191) |
@@ -35,6 +36,7 @@ REASON: Final = "odradek.retry.reason"
 ORIGIN: Final = "odradek.retry.origin"
 DEAD: Final = "odradek.retry.dead"
 BEHIND: Final = "odradek.retry.behind"
+SPARED: Final = "odradek.retry.spared"
 DEAD_TIMESTAMP: Final = "odradek.dead.timestamp"
 DEAD_FROM: Final = "odradek.dead.from"
 DLQ_TOPIC: Final = "__dlq.errors.topic"
@@ -45,6 +47,7 @@ DLQ_DELIVERY_COUNT: Final = "__dlq.errors.delivery.count"
 DLQ_MESSAGE: Final = "__dlq.errors.message"
 
 _RETRY: Final = frozenset({ATTEMPT, REASON, ORIGIN, DEAD, BEHIND})
+_RETRY: Final = frozenset({ATTEMPT, REASON, ORIGIN, DEAD, SPARED})
 _DLQ: Final = frozenset({DLQ_TOPIC, DLQ_PARTITION, DLQ_OFFSET, DLQ_GROUP, DLQ_DELIVERY_COUNT, DLQ_MESSAGE})
 _OURS: Final = _RETRY | _DLQ | DELAY_HEADERS | {DEAD_TIMESTAMP, DEAD_FROM}
 _NUMBER: Final = re.compile(rb"[0-9]{1,9}")
@@ -111,14 +114,18 @@ def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
     return [header for header in headers if header[0] not in _OURS]
 
 
-def retried_headers(headers: Headers, failure: Failure, attempt: int) -> list[tuple[str, bytes | None]]:
-    """Return the headers that a record is given back with for this attempt."""
+def retried_headers(
+    headers: Headers, failure: Failure, attempt: int, *, is_spared: bool = False
+) -> list[tuple[str, bytes | None]]:
+    """Return the headers that a record is given back with for this attempt, or spared with."""
     kept: list[tuple[str, bytes | None]] = own_headers(headers)
     kept.append((ATTEMPT, b"%d" % attempt))
     if failure.origin is not None:
         kept.append((ORIGIN, failure.origin.encode()))
     if failure.reason is not None:
         kept.append((REASON, failure.reason))
+    if is_spared:
+        kept.append((SPARED, b"1"))
     return kept
 
 

@@ -52,6 +52,14 @@ class Decision(Protocol):
         ...
 
 
+class Spare(Protocol):
+    """Who has records wait whose attempts are over: a circuit breaker."""
+
+    def __call__(self) -> int | None:
+        """Return how long one waits more, milliseconds; None for one that is to die. Asked once for each."""
+        ...
+
+
 @frozen
 class Owner:
     """Whose failed records these are.
@@ -65,7 +73,9 @@ class Owner:
     group: str
 
 
-def take_failed(batch: Buffer, header: BatchHeader, owner: Owner, decide: Decision, now_ms: int) -> Split:
+def take_failed(
+    batch: Buffer, header: BatchHeader, owner: Owner, decide: Decision, now_ms: int, spare: Spare | None = None
+) -> Split:
     """Have all records of a batch wait until they are given back, but for dead ones.
 
     Args:
@@ -74,6 +84,7 @@ def take_failed(batch: Buffer, header: BatchHeader, owner: Owner, decide: Decisi
         owner: Whose.
         decide: When each attempt is, or that there is none.
         now_ms: The wall clock.
+        spare: Which of those for whom there is none wait all the same; None where all of them die.
 
     Raises:
         InvalidBatchError: Its offsets do not rise, or it is too large.
@@ -96,7 +107,7 @@ def take_failed(batch: Buffer, header: BatchHeader, owner: Owner, decide: Decisi
                 ErrorCode.INVALID_RECORD, f"record {index}: {told}", record_errors=((index, told),), is_from_log=True
             )
         last_delta = delta
-        due_ms, headers = _judged(record, owner, decide, now_ms)
+        due_ms, headers = _judged(record, owner, decide, now_ms, spare)
         builder.append(record.key, record.value, timestamp=record.timestamp, headers=headers, offset=delta)
         if builder.size_bytes > bytes_max:
             told = f"a batch of {len(batch)} bytes has more than {bytes_max} bytes when it is written anew"
@@ -115,16 +126,21 @@ def take_failed(batch: Buffer, header: BatchHeader, owner: Owner, decide: Decisi
     return Split(companion, rest, rest_header)
 
 
-def _judged(record: Record, owner: Owner, decide: Decision, now_ms: int) -> tuple[int, list[tuple[str, bytes | None]]]:
+def _judged(
+    record: Record, owner: Owner, decide: Decision, now_ms: int, spare: Spare | None
+) -> tuple[int, list[tuple[str, bytes | None]]]:
     """Return when a record is due, and the headers that it has then."""
     failure = read_failure(record.headers)
     if failure.behind_ms is not None and not failure.is_dead:
         due_ms = min(max(failure.behind_ms, now_ms), now_ms + DELAY_MS_MAX)
         return due_ms, retried_headers(record.headers, failure, failure.attempts)
     delay_ms = None if failure.is_dead else decide(failure.attempts + 1, record)
+    is_over = delay_ms is None and not failure.is_dead
+    if is_over and spare is not None:
+        delay_ms = spare()
     if delay_ms is None:
         dead = dead_headers(record.headers, failure, topic=owner.topic, group=owner.group, now_ms=now_ms)
         return DEAD_DUE, dead
     if not 0 <= delay_ms <= DELAY_MS_MAX:
         raise ValueError(f"the retry policy has a record wait for {delay_ms} ms")
-    return now_ms + delay_ms, retried_headers(record.headers, failure, failure.attempts + 1)
+    return now_ms + delay_ms, retried_headers(record.headers, failure, failure.attempts + 1, is_spared=is_over)

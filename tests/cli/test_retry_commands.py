@@ -21,6 +21,7 @@ from odradek.kernel.retry.headers import (
     DLQ_TOPIC,
     ORIGIN,
     REASON,
+    SPARED,
 )
 from odradek.testing.running_broker import running_broker
 
@@ -180,6 +181,42 @@ def letters(bootstrap: str) -> None:
                     count += len(await consumer.poll())
 
     trio.run(fill)
+
+
+def test_where_too_much_would_die_dead_letters_are_paused_and_go_on_by_themselves(
+    odradek: Odradek, bootstrap: str
+) -> None:
+    """A service is down: everything fails, and nothing but the first few dies. Then it is up again."""
+    retry, minimum, count = "shop.g.retry", 3, 10
+    odradek.ok("topics", "create", "shop", "-p", "1")
+    odradek.ok("retry", "enable", "shop", "--group", "g", "--levels", "1ms", "--attempts", "1", "--breaker", "0.5")
+    window = ("odradek.retry.breaker.window.ms=3000", f"odradek.retry.breaker.minimum={minimum}")
+    odradek.ok("topics", "alter", retry, "--set", window[0], "--set", window[1])
+    over = [(ATTEMPT, b"1")]
+
+    async def fail_all() -> None:
+        async with Producer({"bootstrap.servers": bootstrap}) as producer:
+            for number in range(count):
+                await producer.send(retry, b"%d" % number, headers=over)
+
+    async def succeed() -> list[tuple[bytes | None, Headers]]:
+        found: list[tuple[bytes | None, Headers]] = []
+        async with Consumer({"bootstrap.servers": bootstrap, **ALL}) as consumer:
+            consumer.assign([TopicPartition(retry, 0)])
+            with trio.fail_after(20):
+                while len(found) < count - minimum + 1:
+                    found += [(record.value, dict(record.headers)) for record in await consumer.poll()]
+        return found
+
+    trio.run(fail_all)
+    (row,) = [row for row in odradek.ok("retry", "list", "--json").json if row["retry"] == retry]
+    assert row["spared"] == count - minimum + 1
+    seen = trio.run(succeed)
+
+    assert [value for value, _ in seen] == [b"%d" % number for number in range(minimum - 1, count)]
+    assert {(headers[ATTEMPT], headers[SPARED]) for _, headers in seen} == {(b"2", b"1")}
+    (row,) = [row for row in odradek.ok("retry", "list", "--json").json if row["retry"] == retry]
+    assert row["spared"] == 0
 
 
 @pytest.mark.usefixtures("letters")

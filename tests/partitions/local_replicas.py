@@ -85,7 +85,7 @@ def make_replicas(
         workers=Workers(SystemThreads(), 1),
         ask_isr=ask_isr,
         delays=delays or Delays({}, clock.now_ms),
-        retries=Retries({}, clock.now_ms, random.Random(broker_id)),
+        retries=Retries({}, clock.now_ms, random.Random(broker_id), {}),
     )
     return LocalReplicas(
         replicas,

@@ -13,7 +13,7 @@ from odradek.plugins.retry.levels import Levels
 
 from .failed_batches import NOW_MS, OWNER, Failed, produced
 
-STAGE = RetryStage(OWNER, Levels([1], 1), now_ms=lambda: NOW_MS, chance=random.Random(0))
+STAGE = RetryStage(OWNER, Levels([1], 1), now_ms=lambda: NOW_MS, chance=random.Random(0), breaker=None, place="p")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ from .failed_batches import ATTEMPTS, NOW_MS, OWNER, Failed, produced
 
 @pytest.fixture
 def stage() -> RetryStage:
-    return RetryStage(OWNER, Levels([100], ATTEMPTS), now_ms=lambda: NOW_MS, chance=random.Random(0))
+    return RetryStage(
+        OWNER, Levels([100], ATTEMPTS), now_ms=lambda: NOW_MS, chance=random.Random(0), breaker=None, place="p"
+    )
 
 
 def record(value: bytes, key: bytes | None = None) -> Record:

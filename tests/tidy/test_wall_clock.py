@@ -35,6 +35,7 @@ READERS = {
     "kernel/dispatch/topic_quorums.py": TELLS,
     "kernel/machine/clock.py": "it is the clock",
     "kernel/partitions/dead_letter_taking.py": STAMPS,
+    "kernel/partitions/dead_letters.py": COMPARES,
     "kernel/partitions/delay_delivery.py": COMPARES,
     "kernel/partitions/delay_pieces.py": STAMPS,
     "kernel/partitions/marker_writer.py": STAMPS,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..keys import Part, Scope, build
 from ..values import AtLeast, Between, NotEmpty, OneOf
-from .vocabulary import BOOLEAN, CLUSTER_WIDE, HIGH, INT, LONG, LOW, MEDIUM, NOT_NEGATIVE, READ_ONLY, STRING
+from .vocabulary import BOOLEAN, CLUSTER_WIDE, DOUBLE, HIGH, INT, LONG, LOW, MEDIUM, NOT_NEGATIVE, READ_ONLY, STRING
 
 if TYPE_CHECKING:
     from ..keys import ConfigKey, Row
@@ -42,6 +42,9 @@ _TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.retry.policy", STRING, "levels", NotEmpty(), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.order", STRING, "none", OneOf(("none", "key")), MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.order.waiting.max", INT, 100_000, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.breaker.share", DOUBLE, 0.0, Between(0, 1), MEDIUM, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.breaker.window.ms", LONG, 60_000, Between(1_000, 315_576_000_000), LOW, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.breaker.minimum", INT, 20, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.dead.letters.of", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
 )
 # fmt: on
@@ -127,6 +130,18 @@ odradek.retry.order
 odradek.retry.order.waiting.max
     How many records of one partition of this topic a consumer remembers for that; while so many wait it reads its
     partition of the topic that the group reads no further.
+
+odradek.retry.breaker.share
+    Pauses the dead letters of a partition while within `odradek.retry.breaker.window.ms` the attempts of more records
+    are over than this share of the records that failed for the first time: an outage is not a poison record. What would
+    be dead waits for a window more, and is given back. With 0 nothing is ever paused.
+
+odradek.retry.breaker.window.ms
+    The time within which failed records are counted for `odradek.retry.breaker.share`, and for which a record waits
+    that is spared.
+
+odradek.retry.breaker.minimum
+    Of how many records of a partition the attempts have to be over within the window before any is spared.
 
 odradek.retry.dead.letters.of
     Makes this topic the one to which the dead letters of the retry topic that is named here are taken, partition by

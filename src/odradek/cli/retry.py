@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from odradek.kernel.config.delay_checks import DEAD_LETTERS_OF, RETRY_GROUP, RETRY_POLICY, RETRY_TOPIC
+from odradek.kernel.config.delay_checks import BREAKER_SHARE, DEAD_LETTERS_OF, RETRY_GROUP, RETRY_POLICY, RETRY_TOPIC
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
 from .options import document, natural
@@ -57,6 +57,11 @@ def _configure_enable(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group", required=True, metavar="GROUP", help="the consumer group")
     parser.add_argument("--levels", metavar="5s,1m,...", help=f"how long each attempt waits ({LEVELS_KEY})")
     parser.add_argument("--attempts", type=natural, metavar="N", help=f"how many there are ({ATTEMPTS_KEY})")
+    parser.add_argument(
+        "--breaker",
+        metavar="SHARE",
+        help=f"pause dead letters above this share of what begins to fail, 0 to 1 ({BREAKER_SHARE})",
+    )
     parser.add_argument("--policy", metavar="NAME", help=f"another plugin's policy ({RETRY_POLICY})")
     add_common_options(parser)
 
@@ -69,6 +74,7 @@ async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     replicas = max((len(partition.replicas) for partition in topic.partitions.values()), default=1)
     names = retry_topics(topic.name, arguments.group)
     asked = {LEVELS_KEY: arguments.levels, ATTEMPTS_KEY: arguments.attempts, RETRY_POLICY: arguments.policy}
+    asked[BREAKER_SHARE] = arguments.breaker
     changes = {key: str(value) for key, value in asked.items() if value is not None}
     owner = {RETRY_TOPIC: topic.name, RETRY_GROUP: arguments.group}
     is_new = names.retry not in calls.topics
@@ -151,7 +157,9 @@ async def _have(calls: ClusterCalls, wanted: _Wanted, *, validate_only: bool = F
 def _configure_list(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
-        "List the groups that have failed records given back: of which topic, and what their two topics are called.",
+        "List the groups that have failed records given back: of which topic, and what their two topics are called. "
+        "Where dead letters are paused when too much would die (odradek.retry.breaker.share), it says how many records "
+        "wait because of that; the topic is read for it.",
         [("retry list --json | jq -r '.[].dlq'", "where the dead letters are")],
     )
     add_common_options(parser)
@@ -160,7 +168,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
 async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     from odradek.client.admin_values import ResourceType
 
-    keys = (RETRY_TOPIC, RETRY_GROUP, RETRY_POLICY, LEVELS_KEY, ATTEMPTS_KEY, DEAD_LETTERS_OF)
+    keys = (RETRY_TOPIC, RETRY_GROUP, RETRY_POLICY, LEVELS_KEY, ATTEMPTS_KEY, BREAKER_SHARE, DEAD_LETTERS_OF)
     dead: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
     for name, topic in sorted(calls.topics.items()):
@@ -179,6 +187,7 @@ async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
                     "policy": config[RETRY_POLICY],
                     "levels": config.get(LEVELS_KEY, ""),
                     "attempts": int(config[ATTEMPTS_KEY]) if ATTEMPTS_KEY in config else None,
+                    "spared": await _spared_count(calls, name) if float(config.get(BREAKER_SHARE) or 0) else None,
                 }
             )
     for row in rows:
@@ -186,10 +195,25 @@ async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     if arguments.json:
         print_json(rows)
     elif rows:
-        columns = ("topic", "group", "retry", "dlq", "attempts", "levels")
-        print_table(columns, [[row[column] for column in columns] for row in rows])
+        columns = ("topic", "group", "retry", "dlq", "attempts", "levels", "spared")
+        print_table(columns, [["" if row[column] is None else row[column] for column in columns] for row in rows])
     else:
         print("no group has failed records given back; `odradek retry enable TOPIC --group GROUP` begins it")
+
+
+async def _spared_count(calls: ClusterCalls, topic: str) -> int:
+    """Return how many records wait whose attempts are over."""
+    from odradek.kernel.retry.headers import SPARED
+
+    from .log_reads import read_log
+    from .waiting_records import WaitingRecords
+
+    count = 0
+    for partition, offsets in (await calls.offsets(calls.partitions(topic))).items():
+        found = WaitingRecords(offsets.start)
+        await read_log(calls, partition, found, offsets.end)
+        count += sum(any(name == SPARED for name, _ in each.record.headers) for each in found.waiting())
+    return count
 
 
 _ACTIONS: Final = {
