@@ -23,6 +23,7 @@ BREAKER_SHARE: Final = "odradek.retry.breaker.share"
 BREAKER_WINDOW: Final = "odradek.retry.breaker.window.ms"
 BREAKER_MINIMUM: Final = "odradek.retry.breaker.minimum"
 RETRY_POLICY: Final = "odradek.retry.policy"
+DEAD_LETTERS_ENABLE: Final = "errors.deadletterqueue.group.enable"
 DEAD_LETTERS_OF: Final = "odradek.retry.dead.letters.of"
 KEPT_KEYS: Final = (DELAY_ENABLE, RETRY_TOPIC, DEAD_LETTERS_OF)
 """Each has a topic keep a ledger of what waits."""

@@ -84,6 +84,7 @@ class TopicConfig:
     odradek_retry_breaker_window_ms: int
     odradek_retry_breaker_minimum: int
     odradek_retry_dead_letters_of: str
+    errors_deadletterqueue_group_enable: bool
     extra: Mapping[str, Value] = attrs.field(factory=dict)
     overrides: Mapping[str, str] = attrs.field(factory=dict)
     is_compacted: bool = False

@@ -100,7 +100,7 @@ def plan_topic(
             min_insync_replicas=config.min_insync_replicas,
             throttled_leaders=frozenset(config.leader_replication_throttled_replicas),
             throttled_followers=frozenset(config.follower_replication_throttled_replicas),
-            dead_letters_of=config.odradek_retry_dead_letters_of,
+            dead_letters_of=config.odradek_retry_dead_letters_of if config.errors_deadletterqueue_group_enable else "",
         ),
         values=config.extra,
         cleanup=config.cleanup_settings(),

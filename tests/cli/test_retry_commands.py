@@ -219,6 +219,28 @@ def test_where_too_much_would_die_dead_letters_are_paused_and_go_on_by_themselve
     assert row["spared"] == 0
 
 
+def test_dead_letters_stay_where_they_are_while_their_topic_takes_none(odradek: Odradek, bootstrap: str) -> None:
+    odradek.ok("topics", "create", "closed", "-p", "1")
+    odradek.ok("retry", "enable", "closed", "--group", "g")
+    key = "errors.deadletterqueue.group.enable"
+    described = odradek.ok("configs", "describe", "topic", "closed.g.dlq", "--json").json
+    assert [row["value"] for row in described if row["key"] == key] == ["true"]
+    odradek.ok("topics", "alter", "closed.g.dlq", "--set", f"{key}=false")
+
+    async def fail() -> None:
+        async with Producer({"bootstrap.servers": bootstrap}) as producer:
+            await producer.send("closed.g.retry", b"dies", headers=[(DEAD, b"1")])
+            await producer.send("closed.g.retry", b"dies, too", headers=[(DEAD, b"1")])
+
+    trio.run(fail)
+    which = ("closed", "--group", "g")
+    assert odradek.ok("dlq", "list", *which).out == "no dead letters\n"
+
+    odradek.ok("retry", "enable", *which)
+    taken = trio.run(read_values, bootstrap, "closed.g.dlq", 2)
+    assert [value for _, value, _ in taken] == [b"dies", b"dies, too"]
+
+
 @pytest.mark.usefixtures("letters")
 def test_what_an_aborted_transaction_wrote_is_neither_listed_nor_replayed(odradek: Odradek, bootstrap: str) -> None:
     async def fill() -> None:

@@ -342,6 +342,10 @@ ACTS_OF_TOPIC = {
     "odradek.delay.max.ms": ("kernel/partitions/delays.py", "settings.delay_ms_max"),
     "odradek.delay.queue": ("kernel/partitions/delays.py", "settings.queue"),
     "odradek.election": ("kernel/partitions/replica_opener.py", '"odradek.election"'),
+    "errors.deadletterqueue.group.enable": (
+        "kernel/partitions/topic_plan.py",
+        "config.errors_deadletterqueue_group_enable",
+    ),
     "odradek.retry.breaker.minimum": ("kernel/retry/breaker.py", "settings.minimum"),
     "odradek.retry.breaker.share": ("kernel/retry/breaker.py", "settings.share"),
     "odradek.retry.breaker.window.ms": ("kernel/retry/breaker.py", "settings.window_ms"),

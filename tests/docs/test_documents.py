@@ -75,6 +75,7 @@ NO_KEYS = frozenset(
         "odradek.retry.dead",
         "odradek.retry.origin",
         "odradek.retry.reason",
+        "odradek.retry.spared",
         "share.version",
         "streams.version",
         "transaction.version",

@@ -57,8 +57,13 @@ KAFKA_KEYS: Final[tuple[ConfigKey, ...]] = (
 )
 """What Apache Kafka 4.3 lists."""
 
-UNLISTED_KEYS: Final[tuple[ConfigKey, ...]] = (*dynamic_only.KEYS, *security.AUTHORIZER_KEYS, *drawn_ids.KEYS)
-"""What Apache Kafka 4.3 knows and lists only where it is set, or knew until 3.9 and works here."""
+UNLISTED_KEYS: Final[tuple[ConfigKey, ...]] = (
+    *dynamic_only.KEYS,
+    *security.AUTHORIZER_KEYS,
+    *drawn_ids.KEYS,
+    *odradek.LATER_KEYS,
+)
+"""What Apache Kafka 4.3 knows and lists only where it is set, or knew until 3.9, or from 4.4 on, and works here."""
 
 OWN_KEYS: Final[tuple[ConfigKey, ...]] = (*odradek.BROKER_KEYS, *odradek.TOPIC_KEYS)
 """What only this broker knows."""

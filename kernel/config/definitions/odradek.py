@@ -1,4 +1,9 @@
-"""Pure core: the keys that Kafka does not have; they all begin with `odradek.` and are listed after Kafka's."""
+"""Pure core: the keys that Kafka does not have; they all begin with `odradek.` and are listed after Kafka's.
+
+One is that of a later Kafka, taken under its name, and listed where it is set.
+
+*Source:* KIP-1191, for that one.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +51,11 @@ _TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.retry.breaker.window.ms", LONG, 60_000, Between(1_000, 315_576_000_000), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.breaker.minimum", INT, 20, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.dead.letters.of", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
+)
+
+DEAD_LETTERS_ENABLE: Final = "errors.deadletterqueue.group.enable"
+_LATER_ROWS: Final[tuple[Row, ...]] = (
+    (DEAD_LETTERS_ENABLE, BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
 )
 # fmt: on
 
@@ -149,6 +159,13 @@ odradek.retry.dead.letters.of
 """
 
 
+_LATER_DOCS: Final = """
+errors.deadletterqueue.group.enable
+    Whether dead letters are taken to this topic, where it names a retry topic (`odradek.retry.dead.letters.of`). Set to
+    `false` it has them stay in the retry topic, as long as that keeps them. Kafka 4.4 has the key for share groups.
+"""
+
+
 def _same_name(name: str) -> tuple[str, ...]:
     return (name,)
 
@@ -159,3 +176,6 @@ def _of_broker(name: str) -> tuple[str, ...]:
 
 BROKER_KEYS: Final[tuple[ConfigKey, ...]] = build(_BROKER_ROWS, _BROKER_DOCS, scope=Scope.BROKER, synonyms=_same_name)
 TOPIC_KEYS: Final[tuple[ConfigKey, ...]] = build(_TOPIC_ROWS, _TOPIC_DOCS, scope=Scope.TOPIC, synonyms=_of_broker)
+LATER_KEYS: Final[tuple[ConfigKey, ...]] = build(
+    _LATER_ROWS, _LATER_DOCS, scope=Scope.TOPIC, internal=frozenset({DEAD_LETTERS_ENABLE})
+)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from odradek.kernel.config.delay_checks import BREAKER_SHARE, DEAD_LETTERS_OF, RETRY_GROUP, RETRY_POLICY, RETRY_TOPIC
+from odradek.kernel.config.delay_checks import (
+    BREAKER_SHARE,
+    DEAD_LETTERS_ENABLE,
+    DEAD_LETTERS_OF,
+    RETRY_GROUP,
+    RETRY_POLICY,
+    RETRY_TOPIC,
+)
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
 from .options import document, natural
@@ -79,7 +86,7 @@ async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     owner = {RETRY_TOPIC: topic.name, RETRY_GROUP: arguments.group}
     is_new = names.retry not in calls.topics
     count = max(len(topic.partitions), 0 if is_new else len(calls.topic(names.retry).partitions))
-    dead = _Wanted(names.dead, {DEAD_LETTERS_OF: names.retry}, {}, count, replicas)
+    dead = _Wanted(names.dead, {DEAD_LETTERS_OF: names.retry}, {DEAD_LETTERS_ENABLE: "true"}, count, replicas)
     retry = _Wanted(names.retry, owner, changes, count, replicas)
     for wanted in (dead, retry):
         await _have(calls, wanted, validate_only=True)
