@@ -46,8 +46,7 @@ DLQ_GROUP: Final = "__dlq.errors.group"
 DLQ_DELIVERY_COUNT: Final = "__dlq.errors.delivery.count"
 DLQ_MESSAGE: Final = "__dlq.errors.message"
 
-_RETRY: Final = frozenset({ATTEMPT, REASON, ORIGIN, DEAD, BEHIND})
-_RETRY: Final = frozenset({ATTEMPT, REASON, ORIGIN, DEAD, SPARED})
+_RETRY: Final = frozenset({ATTEMPT, REASON, ORIGIN, DEAD, BEHIND, SPARED})
 _DLQ: Final = frozenset({DLQ_TOPIC, DLQ_PARTITION, DLQ_OFFSET, DLQ_GROUP, DLQ_DELIVERY_COUNT, DLQ_MESSAGE})
 _OURS: Final = _RETRY | _DLQ | DELAY_HEADERS | {DEAD_TIMESTAMP, DEAD_FROM}
 _NUMBER: Final = re.compile(rb"[0-9]{1,9}")
