@@ -63,6 +63,7 @@ READERS = {
     "src/odradek/client/fetch_loop.py": COMPARES,
     "src/odradek/client/producer.py": STAMPS,
     "src/odradek/lab/simulator/delays.py": COMPARES,
+    "src/odradek/lab/simulator/retries.py": COMPARES,
     "src/odradek/testing/running_broker.py": TELLS,
 }
 """By module, why it reads the wall clock. How long something takes, or may take, is asked of `monotonic_ms`."""

@@ -19,6 +19,7 @@ GATE_SEEDS = {
     "replication": [6, 6],
     "spread_transactions": [6, 6],
     "delays": [3],
+    "retry": [3],
     "quorum": [4, 4],
 }
 """How many each test of a scenario runs; tests run beside each other. Two hundred in all, at least."""
@@ -27,6 +28,7 @@ VOTED_SEEDS = {
     "replication": range(5, 9),
     "spread_transactions": range(2, 4),
     "delays": range(9, 11),
+    "retry": range(9, 10),
     "quorum": range(2, 3),
 }
 """Where replicas vote. In some of these as many brokers lose their power at once as may."""

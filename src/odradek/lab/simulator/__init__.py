@@ -30,7 +30,10 @@
 | `metadata_oracle` | what must be true of a cluster's metadata |
 | `spread_transactions` | the scenario of that name |
 | `delays` | the scenario of that name |
+| `retries` | the scenario `retry` |
+| `waiting_load` | what these two have in common: producers of records that wait, and accidents |
 | `delay_oracle` | what must be true of records that are seen later |
+| `retry_oracle` | what must be true of records that fail |
 | `reading` | a topic read from its beginning to its end |
 | `pace` | how fast clients go on: hastily around what happens, calmly otherwise |
 | `record_load` | what producers and a consumer of plain records do, in several scenarios |

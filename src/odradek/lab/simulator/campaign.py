@@ -15,6 +15,7 @@ from .disks import DISKS
 from .groups import GROUPS
 from .quorum import QUORUM
 from .replication import REPLICATION
+from .retries import RETRIES
 from .runs import run_seed
 from .spread_transactions import SPREAD_TRANSACTIONS
 from .transactions import TRANSACTIONS
@@ -26,7 +27,18 @@ if TYPE_CHECKING:
 
 SCENARIOS: dict[str, Scenario] = {
     each.name: each
-    for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS, REPLICATION, SPREAD_TRANSACTIONS, DELAYS, QUORUM)
+    for each in (
+        APPEND,
+        TRANSACTIONS,
+        GROUPS,
+        COMPACTION,
+        DISKS,
+        REPLICATION,
+        SPREAD_TRANSACTIONS,
+        DELAYS,
+        RETRIES,
+        QUORUM,
+    )
 }
 """All scenarios, by name."""
 
