@@ -14,12 +14,11 @@ from ..dispatch.produce_admission import AdmissionSettings, ProduceAdmission
 from ..dispatch.producer_ids import ProducerIdSource
 from ..dispatch.request_operation import RequestOperation
 from ..dispatch.router import Router
-from ..metadata.topic_maker import TopicMaker
+from ..metadata.topic_maker import TopicMaker, topics_for
 from ..partitions.marker_writer import LocalMarkerWriter
 from ..purgatory import clockwork
 from ..purgatory.purgatory import Purgatory
 from ..purgatory.timing_wheel import TimingWheel
-from ..wire.messages.api_19_create_topics import CreatableTopic
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from ..machine.machine import Machine
     from ..network.connection import Connection
     from ..purgatory.delayed_operation import DelayedOperation
+    from ..wire.messages.api_19_create_topics import CreatableTopic
     from .log_parts import LogParts
     from .metadata_parts import MetadataParts
     from .options import BrokerOptions
@@ -131,7 +131,7 @@ class RequestParts:
         )
         self.marker_writer: MarkerWriter = self.local_markers
         self.coordination = self._make_coordination(config.node_id, metadata)
-        self.topic_maker = TopicMaker(metadata.calls.create_topics, self._topic_to_make)
+        self.topic_maker = TopicMaker(metadata.calls.create_topics, self._topics_to_make)
         self.long_work = LongWork(machine.threads)
         self.produce = ProduceHandler(
             replicas=replicas,
@@ -166,10 +166,10 @@ class RequestParts:
         self.marker_writer, self.transactions = made.marker_writer, made.transactions
         return made
 
-    def _topic_to_make(self, name: str) -> CreatableTopic:
-        """Return how a topic is created that somebody asked for: as its coordinator wants it, else with defaults."""
+    def _topics_to_make(self, name: str) -> list[CreatableTopic]:
+        """Return what is created where somebody asked for a topic: as its coordinator wants it, else with defaults."""
         internal = self.coordinators.topic_to_create(name, len(self._published.image.live_brokers()))
-        return internal or CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+        return topics_for(name, self._published.image) if internal is None else [internal]
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what runs while the broker serves, with names."""

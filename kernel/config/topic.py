@@ -75,6 +75,7 @@ class TopicConfig:
     odradek_delay_enable: bool
     odradek_delay_max_ms: int
     odradek_delay_queue: str
+    odradek_retry_auto: bool
     odradek_retry_topic: str
     odradek_retry_group: str
     odradek_retry_policy: str

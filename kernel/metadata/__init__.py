@@ -7,6 +7,7 @@
 | `names`, `features` | Pure core: rules, tables |
 | `config_warnings` | Shell: tells of configs that a client has set and that have no effect |
 | `topic_maker` | Shell: makes topics that somebody asked for without creating them |
+| `retry_topics` | Pure core: which ones for a group's failed records (`odradek.retry.auto`) |
 | `controller_calls` | Pure core: how anything asks the controller, here or elsewhere |
 | `election_answers` | Pure core: answers that controller and brokers give |
 | `feed_view` | Pure core: a node that keeps the log, as who answers other nodes sees it |

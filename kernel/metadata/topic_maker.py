@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ..errors import ErrorCode, KafkaError
-from ..wire.messages.api_19_create_topics import CreateTopicsRequest
+from ..wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from ..wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsResponse
+    from ..wire.messages.api_19_create_topics import CreateTopicsResponse
+    from .image import MetadataImage
 
 log = logging.getLogger(__name__)
 
+SUFFIXES: Final = (".retry", ".dlq")
+"""Of topics that may be those of a group's failed records (`kernel/retry/names.py`)."""
 WAITING_MAX: Final = 1000
 """How many topics may wait; what is beyond is forgotten: its client asks again."""
 
@@ -27,16 +30,17 @@ class TopicMaker:
     def __init__(
         self,
         create: Callable[[CreateTopicsRequest], Awaitable[CreateTopicsResponse]],
-        topic: Callable[[str], CreatableTopic],
+        topics: Callable[[str], Sequence[CreatableTopic]],
     ) -> None:
         """Make a maker with nothing to do.
 
         Args:
             create: Asks the controller.
-            topic: Returns how the topic of a name is created.
+            topics: Returns what is created where a name is asked for: it, and what goes with it; a KafkaError says
+                why that is to be left.
         """
         self._create = create
-        self._topic = topic
+        self._topics = topics
         self._send, self._receive = trio.open_memory_channel[str](WAITING_MAX)
         self._waiting: set[str] = set()
 
@@ -55,14 +59,34 @@ class TopicMaker:
         """Create what is asked for, until cancelled: what waits then is not created."""
         task_status.started()
         async for name in self._receive:
-            request = CreateTopicsRequest(topics=[self._topic(name)], timeout_ms=30_000)
             try:
-                response = await self._create(request)
+                await self._make(self._topics(name))
             except KafkaError as error:
                 log.warning("topic %s was not created: %s", name, error.detail)
-            else:
-                (result,) = response.topics
-                if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                    log.warning("topic %s was not created: %s", name, result.error_message)
             finally:
                 self._waiting.discard(name)
+
+    async def _make(self, topics: Sequence[CreatableTopic]) -> None:
+        """Create what belongs together; what is there already is left as it is."""
+        response = await self._create(CreateTopicsRequest(topics=[*topics], timeout_ms=30_000))
+        for result in response.topics:
+            if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                log.warning("topic %s was not created: %s", result.name, result.error_message)
+
+
+def topics_for(name: str, image: MetadataImage) -> list[CreatableTopic]:
+    """Return what is created for a name of no internal topic: with defaults, or as its group's failed records want it.
+
+    Args:
+        name: What somebody asked for.
+        image: As it is now.
+
+    Raises:
+        KafkaError: INVALID_TOPIC_EXCEPTION: nobody can say whose failed records it is for.
+    """
+    if name.endswith(SUFFIXES):
+        from .retry_topics import owner_of, topics_of_group  # most clusters do not pay for it
+
+        if (owner := owner_of(name, image)) is not None:
+            return topics_of_group(*owner)
+    return [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)]

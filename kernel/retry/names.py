@@ -19,6 +19,8 @@ TOPIC_NAME_LENGTH_MAX: Final = 249
 RETRY_SUFFIX: Final = ".retry"
 DEAD_SUFFIX: Final = ".dlq"
 _HASH_DIGITS: Final = 16
+ESCAPED: Final = re.compile(r"-[0-9a-f]{16}\Z")
+"""How what stands before a suffix ends where the group's name is not in it as it is."""
 _OUTSIDE: Final = re.compile(r"[^a-zA-Z0-9._-]")
 
 

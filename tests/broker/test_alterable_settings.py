@@ -219,6 +219,7 @@ ELSEWHERE: Final = {
     "odradek.delay.max.ms": "as the one above",
     "odradek.retry.attempts": "has failed records wait (test_retry_commands.py)",
     "errors.deadletterqueue.group.enable": "pauses dead letters (test_retry_commands.py)",
+    "odradek.retry.auto": "has topics of failed records made (test_retry_commands.py)",
     "odradek.retry.breaker.minimum": "as odradek.retry.breaker.share",
     "odradek.retry.breaker.share": "has dead letters paused (test_retry_commands.py)",
     "odradek.retry.breaker.window.ms": "as odradek.retry.breaker.share",

@@ -241,6 +241,20 @@ def test_dead_letters_stay_where_they_are_while_their_topic_takes_none(odradek: 
     assert [value for _, value, _ in taken] == [b"dies", b"dies, too"]
 
 
+def test_topics_of_failed_records_are_made_when_they_are_first_asked_for(odradek: Odradek, bootstrap: str) -> None:
+    odradek.ok("topics", "create", "auto", "-p", "2", "-c", "odradek.retry.auto=true")
+
+    async def fail() -> None:
+        async with Producer({"bootstrap.servers": bootstrap}) as producer:
+            await producer.send("auto.g.retry", b"dies", partition=1, headers=[(DEAD, b"1")])
+
+    trio.run(fail)
+    (row,) = [row for row in odradek.ok("retry", "list", "--json").json if row["topic"] == "auto"]
+    assert (row["group"], row["retry"], row["dlq"]) == ("g", "auto.g.retry", "auto.g.dlq")
+    taken = trio.run(read_values, bootstrap, "auto.g.dlq", 1, 2)
+    assert [(partition, value) for partition, value, _ in taken] == [(1, b"dies")]
+
+
 @pytest.mark.usefixtures("letters")
 def test_what_an_aborted_transaction_wrote_is_neither_listed_nor_replayed(odradek: Odradek, bootstrap: str) -> None:
     async def fill() -> None:
@@ -281,10 +295,12 @@ def test_the_lag_of_a_group_on_its_retry_topic_is_told_without_what_waits(odrade
     assert row["visible_lag"] == 0
 
 
-async def read_values(bootstrap: str, topic: str, count: int) -> list[tuple[int, bytes | None, Headers]]:
+async def read_values(
+    bootstrap: str, topic: str, count: int, partitions: int = 1
+) -> list[tuple[int, bytes | None, Headers]]:
     found: list[tuple[int, bytes | None, Headers]] = []
     async with Consumer({"bootstrap.servers": bootstrap, "isolation.level": "read_committed", **ALL}) as consumer:
-        consumer.assign([TopicPartition(topic, number) for number in range(2 if topic == "t" else 1)])
+        consumer.assign([TopicPartition(topic, number) for number in range(partitions)])
         with trio.fail_after(20):
             while len(found) < count:
                 found += [(each.partition, each.value, dict(each.headers)) for each in await consumer.poll()]
@@ -315,7 +331,7 @@ def test_dead_letters_are_listed_shown_replayed_once_and_purged(odradek: Odradek
     assert odradek.ok("dlq", "replay", *which, "--count", "1", "--json").json["replayed"] == 1
     assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 3
     assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 0
-    replayed = trio.run(read_values, bootstrap, "t", 4)
+    replayed = trio.run(read_values, bootstrap, "t", 4, 2)
     assert sorted(value or b"" for _, value, _ in replayed) == [b"v0", b"v1", b"v2", b"v3"]
     assert all(partition == 1 for partition, value, _ in replayed if value in (b"v1", b"v3"))
     assert all(headers == {"own": b"1"} for _, _, headers in replayed)

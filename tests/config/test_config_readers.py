@@ -346,6 +346,7 @@ ACTS_OF_TOPIC = {
         "kernel/partitions/topic_plan.py",
         "config.errors_deadletterqueue_group_enable",
     ),
+    "odradek.retry.auto": ("kernel/metadata/retry_topics.py", "RETRY_AUTO"),
     "odradek.retry.breaker.minimum": ("kernel/retry/breaker.py", "settings.minimum"),
     "odradek.retry.breaker.share": ("kernel/retry/breaker.py", "settings.share"),
     "odradek.retry.breaker.window.ms": ("kernel/retry/breaker.py", "settings.window_ms"),

@@ -38,7 +38,7 @@ class Controller:
 
 def ask(controller: Controller, *rounds: list[str]) -> None:
     async def main() -> None:
-        maker = TopicMaker(controller.create, lambda name: CreatableTopic(name=name))
+        maker = TopicMaker(controller.create, lambda name: [CreatableTopic(name=name)])
         async with trio.open_nursery() as nursery:
             for names in rounds:
                 maker.create_soon(names)

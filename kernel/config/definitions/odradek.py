@@ -42,6 +42,7 @@ _TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.delay.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.delay.max.ms", LONG, 315_576_000_000, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.delay.queue", STRING, "wheel", NotEmpty(), LOW, READ_ONLY, Part.TOPICS),
+    ("odradek.retry.auto", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.topic", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.group", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.policy", STRING, "levels", NotEmpty(), LOW, CLUSTER_WIDE, Part.TOPICS),
@@ -122,6 +123,10 @@ odradek.delay.max.ms
 odradek.delay.queue
     The plugin that knows which delayed record is due next, chosen when the topic is created: `wheel`, to the
     millisecond, `levels`, where delays are rounded up, or a plugin of your own (`odradek plugins list`).
+
+odradek.retry.auto
+    Whether the topics of failed records, `TOPIC.GROUP.retry` and `TOPIC.GROUP.dlq`, of any group that reads this topic
+    are made when somebody first asks for one of them; `auto.create.topics.enable` has to be on, too.
 
 odradek.retry.topic
     Makes this topic the one to which the group of `odradek.retry.group` produces what it failed, reading the topic that

@@ -1,0 +1,71 @@
+"""Pure core: which topics are made when somebody first asks for those of a group's failed records.
+
+    orders has odradek.retry.auto=true, somebody asks for orders.billing.retry, or orders.billing.dlq
+        -> orders.billing.dlq and orders.billing.retry, for group billing, with the partitions and replicas of orders
+
+A group is read from the name, so it has to be one that a topic's name can hold as it is. Where that cannot be said, or
+two topics could be meant, since a group's name may have dots, none is made.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..config.delay_checks import DEAD_LETTERS_ENABLE, DEAD_LETTERS_OF, RETRY_AUTO, RETRY_GROUP, RETRY_TOPIC
+from ..errors import ErrorCode, KafkaError
+from ..retry.names import DEAD_SUFFIX, ESCAPED, RETRY_SUFFIX, retry_topics
+from ..wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .image import MetadataImage, TopicImage
+
+HINT: Final = "odradek retry enable TOPIC --group GROUP makes it"
+
+
+def owner_of(name: str, image: MetadataImage) -> tuple[TopicImage, str] | None:
+    """Return the topic and the group of whose failed records a topic of this name is to be; None where nobody's.
+
+    Raises:
+        KafkaError: INVALID_TOPIC_EXCEPTION: it is not to be made, as that cannot be said.
+    """
+    suffix = next((each for each in (RETRY_SUFFIX, DEAD_SUFFIX) if name.endswith(each)), None)
+    if suffix is None:
+        return None
+    stem = name.removesuffix(suffix)
+    found = []
+    for dot in (at for at, letter in enumerate(stem) if letter == "."):
+        topic, group = image.topics_by_name.get(stem[:dot]), stem[dot + 1 :]
+        if topic is not None and group and image.topic_config(topic.name).get(RETRY_AUTO) == "true":
+            found.append((topic, group))
+    if not found:
+        return None
+    topic, group = found[0]
+    if len(found) > 1:
+        told = " or of ".join(f"group {group!r} of topic {topic.name!r}" for topic, group in found)
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"it may be that of {told}: {HINT}")
+    if ESCAPED.search(group) or name not in retry_topics(topic.name, group):
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"its group cannot be read from its name: {HINT}")
+    return topic, group
+
+
+def topics_of_group(topic: TopicImage, group: str) -> list[CreatableTopic]:
+    """Return both topics of a group's failed records; the dead letters' first, so that no death is without a place."""
+    names = retry_topics(topic.name, group)
+    letters = {DEAD_LETTERS_OF: names.retry, DEAD_LETTERS_ENABLE: "true"}
+    return [
+        _topic(topic, names.dead, letters),
+        _topic(topic, names.retry, {RETRY_TOPIC: topic.name, RETRY_GROUP: group}),
+    ]
+
+
+def _topic(like: TopicImage, name: str, configs: Mapping[str, str]) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=len(like.partitions),
+        replication_factor=max(len(partition.replicas) for partition in like.partitions),
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+    )
