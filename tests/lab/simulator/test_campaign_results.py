@@ -172,7 +172,7 @@ def test_every_scenario_is_run_and_over_several_brokers_with_both_elections() ->
     assert {each.scenario for each in VARIATIONS} == SCENARIOS.keys()
     assert len(set(VARIATIONS)) == len(VARIATIONS)
     voted = {each.scenario for each in VARIATIONS if dict(each.settings) == dict(VOTED)}
-    assert voted == {"replication", "spread_transactions", "delays", "quorum"}
+    assert voted == {"replication", "spread_transactions", "delays", "retry", "quorum"}
 
 
 def test_settings_beat_those_of_variations() -> None:

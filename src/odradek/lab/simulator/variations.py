@@ -58,6 +58,8 @@ VARIATIONS: Final = (
     Variation("spread_transactions", VOTED),
     Variation("delays"),
     Variation("delays", VOTED),
+    Variation("retry"),
+    Variation("retry", VOTED),
     Variation("quorum"),
     Variation("quorum", VOTED),
 )
