@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import attrs
 
 from odradek.kernel.config.delay_checks import DelaySettings
 from odradek.kernel.contracts.append_stage import Diverted
@@ -24,6 +26,8 @@ from odradek.kernel.records.control import ControlRecordType, EndTransactionMark
 from odradek.kernel.records.reader import read_batch
 from odradek.kernel.records.record import Record
 from odradek.kernel.types import Buffer
+from odradek.plugins.delay_levels.factory import LevelsFactory
+from odradek.plugins.delay_levels.rounding import Rounding
 from odradek.plugins.delay_wheel.factory import WheelFactory
 from odradek.testing.killable_files import KillableFiles
 
@@ -50,6 +54,16 @@ class Sent(NamedTuple):
         return [(name, value) for name, value in asked.items() if value]
 
 
+BY_LEVELS = attrs.evolve(WAITS, queue="levels")
+
+
+class LevelsOfAMillisecond(LevelsFactory):
+    """By levels, and due when it was asked for all the same."""
+
+    def rounding(self, settings: Mapping[str, object]) -> Rounding:
+        return Rounding([1])
+
+
 class DelayedPartition:
     """Led by broker 1, or followed by it."""
 
@@ -72,7 +86,7 @@ class DelayedPartition:
         self.log_config = log_config
         self.delivery: DelayDelivery
         delays = Delays(
-            {"wheel": WheelFactory()},
+            {"wheel": WheelFactory(), "levels": LevelsOfAMillisecond()},
             lambda: self.hosted.clock.now_ms(),
             lambda ledger, due_ms: self.delivery.note_due(ledger, due_ms),
             on_opened=lambda replica: self.delivery.watch(replica),

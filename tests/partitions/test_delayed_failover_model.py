@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from odradek.kernel.config.delay_checks import DelaySettings
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.following import (
     append_as_follower,
@@ -19,7 +20,7 @@ from odradek.kernel.partitions.following import (
 )
 from odradek.kernel.records.batch import read_header
 
-from .delayed_partition import DelayedPartition, Sent
+from .delayed_partition import BY_LEVELS, WAITS, DelayedPartition, Sent
 
 STEPS = 60
 AFTER_MS_MAX = 200
@@ -28,10 +29,10 @@ AFTER_MS_MAX = 200
 class Pair:
     """A leader and a follower, with one time; what both have is committed."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, directory: Path, seed: int, settings: DelaySettings) -> None:
         self.random = random.Random(seed)
-        self.leader = DelayedPartition(directory / "a")
-        self.follower = DelayedPartition(directory / "b", leader=2)
+        self.leader = DelayedPartition(directory / "a", settings=settings)
+        self.follower = DelayedPartition(directory / "b", leader=2, settings=settings)
         self.due: dict[bytes, int] = {}
         self.origins: dict[bytes, int] = {}
         self.committed: set[bytes] = set()
@@ -128,8 +129,9 @@ class Pair:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_was_committed_is_seen_once_whoever_leads(tmp_path: Path, seed: int) -> None:
-    pair = Pair(tmp_path, seed)
+@pytest.mark.parametrize("settings", [WAITS, BY_LEVELS], ids=lambda settings: settings.queue)
+def test_what_was_committed_is_seen_once_whoever_leads(tmp_path: Path, seed: int, settings: DelaySettings) -> None:
+    pair = Pair(tmp_path, seed, settings)
     for _ in range(STEPS):
         pair.step()
         pair.check()

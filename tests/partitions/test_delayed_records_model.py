@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.kernel.config.delay_checks import DelaySettings
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay.companion import read_companion
 from odradek.kernel.delay.headers import DELAYED_FROM
@@ -14,7 +15,7 @@ from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.record import Record
 from odradek.kernel.types import Buffer
 
-from .delayed_partition import DelayedPartition, Sent
+from .delayed_partition import BY_LEVELS, WAITS, DelayedPartition, Sent
 
 STEPS = 80
 AFTER_MS_MAX = 300
@@ -28,9 +29,9 @@ def order_of(record: Record) -> tuple[int, int]:
 class Story:
     """A partition, and what is to be seen of it; each delayed record is named like its value."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, directory: Path, seed: int, settings: DelaySettings) -> None:
         self.random = random.Random(seed)
-        self.partition = DelayedPartition(directory, log_config=LogConfig(segment_bytes=2_000))
+        self.partition = DelayedPartition(directory, log_config=LogConfig(segment_bytes=2_000), settings=settings)
         self.due: dict[bytes, int] = {}
         self.delivered: list[Record] = []
         self.carried_count = 0
@@ -126,8 +127,9 @@ def is_young(batch: Buffer) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_each_record_is_seen_once_and_in_order(tmp_path: Path, seed: int) -> None:
-    story = Story(tmp_path, seed)
+@pytest.mark.parametrize("settings", [WAITS, BY_LEVELS], ids=lambda settings: settings.queue)
+def test_each_record_is_seen_once_and_in_order(tmp_path: Path, seed: int, settings: DelaySettings) -> None:
+    story = Story(tmp_path, seed, settings)
     for _ in range(STEPS):
         story.step()
     story.end_transaction()

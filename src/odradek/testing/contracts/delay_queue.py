@@ -26,7 +26,7 @@ _YEAR_MS = 366 * 24 * _HOUR_MS
 _NAME, _OTHER_NAME = b"n" * 16, b"o" * 16
 _STEPS_MAX = 100_000
 _END_OF_TIME = 2**63 - 1
-_MANY = 20_000
+_MANY = 10_000
 _AT_ONCE = 500
 
 
