@@ -29,7 +29,7 @@ def order_of(record: Record) -> tuple[int, int]:
 class Story:
     """A partition, and what is to be seen of it; each delayed record is named like its value."""
 
-    def __init__(self, directory: Path, seed: int, settings: DelaySettings) -> None:
+    def __init__(self, directory: Path, seed: int, settings: DelaySettings = WAITS) -> None:
         self.random = random.Random(seed)
         self.partition = DelayedPartition(directory, log_config=LogConfig(segment_bytes=2_000), settings=settings)
         self.due: dict[bytes, int] = {}
