@@ -128,7 +128,8 @@ class Plan:
         self, now_ms: int, bytes_max: int, *, is_throttling: bool = False
     ) -> tuple[Mapping[TopicPartition, Wish], int | None]:
         """See `wanted_now`; the same object as long as the same is asked for: it does not change."""
-        if not self.is_stale and now_ms < self._due_ms and bytes_max == self._bytes_max and self._are_served():
+        is_kept = not self.is_stale and not is_throttling and bytes_max == self._bytes_max
+        if is_kept and now_ms < self._due_ms and self._are_served():
             return self._wanted, None
         wanted, next_due_ms = wanted_now(self._followed, now_ms, bytes_max, is_throttling=is_throttling)
         if wanted != self._wanted:
@@ -164,7 +165,8 @@ def wanted_now(
         due_ms, most_bytes = each.due_ms, bytes_max
         if is_throttling and not each.is_in_sync and each.is_throttled:
             most_bytes = THROTTLED_VOTER_BYTES
-            due_ms = max(due_ms, _throttled_due_ms(each, now_ms))
+            if due_ms <= now_ms:  # who is held back does not have his turn, and keeps it
+                due_ms = _throttled_due_ms(each, now_ms)
         if due_ms > now_ms:
             next_due_ms = due_ms if next_due_ms is None else min(next_due_ms, due_ms)
         else:

@@ -15,7 +15,7 @@ from odradek.kernel.dispatch import fetch_operation
 from odradek.kernel.dispatch.fetch_session import SESSIONLESS_EPOCH
 from odradek.kernel.dispatch.handlers import api_01_fetch
 from odradek.kernel.machine.clock import ManualClock
-from odradek.kernel.replication.fetch_planning import Followed, fetch_request, fetcher_number
+from odradek.kernel.replication.fetch_planning import Followed, fetch_request, fetcher_number, wanted_now
 from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota, names_replica
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.codec import encode_bytes
@@ -313,5 +313,25 @@ def test_a_voter_that_is_behind_and_throttled_hears_its_leader(tmp_path: Path) -
                 assert election.role is Role.FOLLOWER
             assert leader.replica().leader_epoch == epoch
             assert slow.replica().log.log_end_offset < leader.replica().log.log_end_offset
+
+    run(body)
+
+
+def test_a_throttled_voter_that_is_held_back_does_not_have_its_turn(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            await cluster.wait("it is led", lambda: any(node.replica().is_leader for node in cluster.nodes.values()))
+            node = next(node for node in cluster.nodes.values() if not node.replica().is_leader)
+            replica = node.replica()
+            replica.settings = attrs.evolve(replica.settings, throttled_followers=frozenset(("*",)))
+            followed = Followed(replica, node.broker_id)
+            followed.is_in_sync, followed.due_ms = False, 1050
+            both = {replica.topic_partition: followed}
+            held_back = wanted_now(both, 1000, 1 << 20, is_throttling=True)
+            asked, _due_ms = wanted_now(both, 1050, 1 << 20, is_throttling=True)
+
+            assert held_back == ({}, 1050)
+            assert list(asked) == [replica.topic_partition]
+            assert wanted_now(both, 1051, 1 << 20, is_throttling=True)[0] == {}
 
     run(body)
