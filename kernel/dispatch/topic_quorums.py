@@ -22,16 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..contracts.pieces import ListPieces
 from ..errors import ErrorCode, error_code
-from ..types import METADATA_TOPIC, id_text
+from ..types import id_text
 from ..wire.messages.api_55_describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     PartitionData,
     ResponsePartitionData,
-    ResponseTopicData,
     TopicData,
 )
-from .handlers.api_55_describe_quorum import UNKNOWN, as_of
+from .handlers.api_55_describe_quorum import answer_each, as_of, asks_for_metadata, refusal
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -70,7 +69,7 @@ class TopicQuorums:
             known = self._topics.find(topic.topic_name)
             for item in topic.partitions:
                 index = item.partition_index
-                refused = _refusal(index) if known is None else self._refused(known, index)
+                refused = refusal(index) if known is None else self._refused(known, index)
                 if refused is not None:
                     told[topic.topic_name, index] = refused
                 elif known is not None:
@@ -84,32 +83,19 @@ class TopicQuorums:
                 for part in found.partitions:
                     told[names[found.topic_name], part.partition_index] = self._shown(part)
         late = ErrorCode.REQUEST_TIMED_OUT
-        return DescribeQuorumResponse(
-            error_message="",
-            topics=[
-                ResponseTopicData(
-                    topic_name=topic.topic_name,
-                    partitions=[
-                        told.get((topic.topic_name, item.partition_index))
-                        or _refusal(item.partition_index, late, late.text)
-                        for item in topic.partitions
-                    ],
-                )
-                for topic in request.topics
-            ],
-        )
+        return answer_each(request, lambda topic, index: told.get((topic, index)) or refusal(index, late, late.text))
 
     def _refused(self, topic: TopicImage, index: int) -> ResponsePartitionData | None:
         """Return why this broker's elections are not asked, None where one of them is."""
         if not 0 <= index < len(topic.partitions):
-            return _refusal(index)
+            return refusal(index)
         known = self._replicas.topics_by_id.get(topic.topic_id)
         replica = None if known is None else known.partitions.get(index)
         if replica is None:
             code, state = ErrorCode.NOT_LEADER_OR_FOLLOWER, topic.partitions[index]
-            return _refusal(index, code, code.text, (state.leader, state.leader_epoch))
+            return refusal(index, code, code.text, (state.leader, state.leader_epoch))
         if replica.offline_reason is not None:
-            return _refusal(index, ErrorCode.KAFKA_STORAGE_ERROR, replica.offline_reason)
+            return refusal(index, ErrorCode.KAFKA_STORAGE_ERROR, replica.offline_reason)
         return None
 
     def _shown(self, part: ResponsePartitionData) -> ResponsePartitionData:
@@ -137,8 +123,7 @@ class QuorumsHandler:
 
     async def handle_async(self, request: DescribeQuorumRequest, context: RequestContext) -> Answer:
         """Answer. Cancelled: the broker is stopping."""
-        asked = [(topic.topic_name, item.partition_index) for topic in request.topics for item in topic.partitions]
-        if asked != [(METADATA_TOPIC, 0)]:
+        if not asks_for_metadata(request):
             return as_of(context.api_version, await self._topics.describe(request))
         if hasattr(self._metadata, "handle_async"):
             answer: Answer = await self._metadata.handle_async(request, context)
@@ -151,15 +136,3 @@ class QuorumsHandler:
     ) -> Answer:
         """Return the response that fails as a whole."""
         return DescribeQuorumResponse(error_code=code, error_message=detail)
-
-
-def _refusal(
-    index: int,
-    code: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    message: str = UNKNOWN,
-    leader: tuple[int, int] | None = None,
-) -> ResponsePartitionData:
-    part = ResponsePartitionData(partition_index=index, error_code=code, error_message=message)
-    if leader is not None:
-        part.leader_id, part.leader_epoch = leader
-    return part

@@ -66,10 +66,9 @@ class DescribeQuorumHandler:
 
     def handle(self, request: DescribeQuorumRequest, context: RequestContext) -> Answer:
         """Answer at once; Kafka answers for the metadata partition only when nothing else is asked for."""
-        asked = [(topic.topic_name, item.partition_index) for topic in request.topics for item in topic.partitions]
-        if asked == [(METADATA_TOPIC, 0)]:
+        if asks_for_metadata(request):
             return self._quorum(with_nodes=context.api_version >= FIRST_VERSION_WITH_NODES)
-        return _unknown(request)
+        return answer_each(request, lambda _topic, index: refusal(index))
 
     def _quorum(self, *, with_nodes: bool) -> DescribeQuorumResponse:
         metadata, now_ms = self._metadata(), self._clock.now_ms()
@@ -151,21 +150,36 @@ def as_of(version: int, answer: DescribeQuorumResponse) -> DescribeQuorumRespons
     return answer
 
 
-def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def asks_for_metadata(request: DescribeQuorumRequest) -> bool:
+    """Return whether it is the metadata log that is asked for, and nothing else."""
+    asked = [(topic.topic_name, item.partition_index) for topic in request.topics for item in topic.partitions]
+    return asked == [(METADATA_TOPIC, 0)]
+
+
+def answer_each(
+    request: DescribeQuorumRequest, tell: Callable[[str, int], ResponsePartitionData]
+) -> DescribeQuorumResponse:
+    """Return an answer that says of each partition what `tell` says of a topic's name and its number."""
     return DescribeQuorumResponse(
         error_message="",
         topics=[
             ResponseTopicData(
                 topic_name=topic.topic_name,
-                partitions=[
-                    ResponsePartitionData(
-                        partition_index=partition.partition_index,
-                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        error_message=UNKNOWN,
-                    )
-                    for partition in topic.partitions
-                ],
+                partitions=[tell(topic.topic_name, item.partition_index) for item in topic.partitions],
             )
             for topic in request.topics
         ],
     )
+
+
+def refusal(
+    index: int,
+    code: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    message: str = UNKNOWN,
+    leader: tuple[int, int] | None = None,
+) -> ResponsePartitionData:
+    """Return what is said of a partition of which nothing is told, with who leads it in which epoch, where known."""
+    part = ResponsePartitionData(partition_index=index, error_code=code, error_message=message)
+    if leader is not None:
+        part.leader_id, part.leader_epoch = leader
+    return part
