@@ -16,9 +16,11 @@ a few bytes that may ask for everything its handler counts first how much that w
 
 from __future__ import annotations
 
-from copy import copy
-from operator import is_
+from contextlib import suppress
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, Final
+
+from ..wire.message_lists import join_lists, values_of, with_list
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -30,6 +32,8 @@ LONG_FRAME_BYTES: Final = 4096
 NEVER_LONG: Final = 1 << 31
 ITEMS_AT_ONCE: Final = 500
 """How many partitions, topics or the like are answered at once; each takes some microseconds, encoding it as well."""
+LOOKED_AT_MAX: Final = 1000
+"""How many items are held against each other in one go."""
 COPIES_MAX: Final = 2
 """How often an item is asked for that may stand in a request but once: a third time says nothing new."""
 
@@ -70,7 +74,7 @@ class ListPieces:
             items = getattr(request, path[0])
             if items:
                 for piece in self._cut(items, path[1:]):
-                    yield piece if piece is None else _with(request, path[0], piece[0])
+                    yield piece if piece is None else with_list(request, path[0], piece[0])
                 return
         yield request
 
@@ -102,54 +106,37 @@ class ListPieces:
                     yield None
                     continue
                 is_whole = len(part[0]) == len(inner) and all(map(is_, part[0], inner))
-                yield [item if is_whole else _with(item, path[0], part[0])], part[1]
+                yield [item if is_whole else with_list(item, path[0], part[0])], part[1]
 
     def _leaves(self, items: list[Any]) -> Iterator[tuple[list[Any], int] | None]:
-        if self._together is None:
-            for item in items:
-                yield [item], 1
+        if self._are_different(items):
+            for begin in range(0, len(items), self.items_max):
+                part = items[begin : begin + self.items_max]
+                yield part, len(part)
             return
         by_fields: dict[Hashable, list[Any]] = {}
         for item in items:
-            same = by_fields.setdefault(_values(item, self._together), [])
+            same = by_fields.setdefault(values_of(item, self._together or ()), [])
             if len(same) < self._copies_max:
                 same.append(item)
             yield None
         for same in by_fields.values():
             yield same, len(same)
 
+    def _are_different(self, items: list[Any]) -> bool:
+        """Return whether no item is there twice, as far as a moment tells; then none is looked at by itself."""
+        if not self._together or len(items) > LOOKED_AT_MAX:
+            return self._together is None
+        with suppress(AttributeError, TypeError):  # plain values, or lists
+            return len({*map(attrgetter(*self._together), items)}) == len(items)
+        return False
+
     def join(self, answer: Any, following: Any) -> None:
         """Put what the answer of the next piece has behind what `answer` has; the first error of all stands."""
         for path in self._answers:
-            _join_lists(getattr(answer, path[0]), getattr(following, path[0]), path[1:])
+            join_lists(getattr(answer, path[0]), getattr(following, path[0]), path[1:])
         if getattr(answer, "error_code", 0) == 0 and getattr(following, "error_code", 0) != 0:
             answer.error_code = following.error_code
-
-
-def _values(item: Any, fields: Sequence[str]) -> Hashable:
-    """Return what names an item: its value, or the values of its fields."""
-    if isinstance(item, str | int):
-        return item
-    values = (getattr(item, field) for field in fields)
-    return tuple(tuple(value) if isinstance(value, list) else value for value in values)
-
-
-def _with(message: Any, name: str, value: list[Any]) -> Any:
-    changed = copy(message)
-    setattr(changed, name, value)
-    return changed
-
-
-def _join_lists(items: list[Any], following: list[Any], path: list[str]) -> None:
-    """Put one list behind another; where the cut went through an item, its two halves are joined."""
-    if path and items and following and _is_same(items[-1], following[0], path[0]):
-        _join_lists(getattr(items[-1], path[0]), getattr(following[0], path[0]), path[1:])
-        following = following[1:]
-    items += following
-
-
-def _is_same(one: Any, other: Any, but: str) -> bool:
-    return all(getattr(one, spec.name) == getattr(other, spec.name) for spec in one.__fields__ if spec.name != but)
 
 
 def are_many(sizes: Iterable[int]) -> bool:

@@ -29,12 +29,13 @@ class BrokerNodes:
         by_id: The brokers with their endpoints, in the order of the metadata.
     """
 
-    __slots__ = ("_image", "_listener_name", "by_id")
+    __slots__ = ("_image", "_listener_name", "_offline", "by_id")
 
     def __init__(self, image: MetadataImage, listener_name: str) -> None:
         """Look at who can be reached by a listener."""
         self._image = image
         self._listener_name = listener_name
+        self._offline: dict[tuple[int, ...], list[int]] = {}
         unfenced = (broker for broker in image.brokers.values() if not broker.is_fenced)
         self.by_id: dict[int, tuple[BrokerImage, BrokerEndpoint]] = {
             broker.broker_id: (broker, endpoint) for broker, endpoint in self.found_of(unfenced)
@@ -64,5 +65,8 @@ class BrokerNodes:
         return ErrorCode.LEADER_NOT_AVAILABLE
 
     def offline(self, replicas: tuple[int, ...]) -> list[int]:
-        """Return the replicas whose brokers cannot be reached."""
-        return [replica for replica in replicas if replica not in self.by_id]
+        """Return the replicas whose brokers cannot be reached; the list is others' too."""
+        found = self._offline.get(replicas)
+        if found is None:
+            found = self._offline[replicas] = [replica for replica in replicas if replica not in self.by_id]
+        return found

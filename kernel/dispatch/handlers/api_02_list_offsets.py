@@ -47,7 +47,7 @@ from ...wire.special_timestamps import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Set
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.disk_work import DiskWork
@@ -95,6 +95,8 @@ class ListOffsetsHandler:
 
     def handle(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
         """Look up every partition, unless a disk may have to be waited for."""
+        if not _asks_for_times(request):
+            return self._answer(request, context, {})
         if next(self._lookups(request), None) is not None:
             return AS_TASK
         found = self._search_briefly(request, context.api_version)
@@ -191,12 +193,12 @@ class ListOffsetsHandler:
             isolation = None  # another broker sees whatever is appended, and so does who debugs
         topics = []
         for topic in request.topics:
-            counts = Counter(part.partition_index for part in topic.partitions)
             parts = {part.partition_index: part for part in topic.partitions}
+            twice = _asked_twice(topic.partitions) if len(parts) < len(topic.partitions) else ()
             answers = []
             for index, part in parts.items():
                 try:
-                    found = self._find(topic.name, part, isolation, context.api_version, counts[index], found_times)
+                    found = self._find(topic.name, part, isolation, context.api_version, index in twice, found_times)
                 except RecordsAreRemoteError as error:
                     code = ErrorCode.REQUEST_TIMED_OUT if is_late else error.code
                     answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=code))
@@ -226,10 +228,10 @@ class ListOffsetsHandler:
         part: ListOffsetsPartition,
         isolation: IsolationLevel | None,
         version: int,
-        times_asked: int,
+        is_twice: bool,
         found_times: Found,
     ) -> TimestampOffset:
-        if times_asked > 1:
+        if is_twice:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         timestamp = part.timestamp
         if timestamp < 0 and version < FIRST_VERSIONS.get(timestamp, 1 << 15):
@@ -271,6 +273,18 @@ class ListOffsetsHandler:
                 for topic in request.topics
             ]
         )
+
+
+def _asks_for_times(request: ListOffsetsRequest) -> bool:
+    """Return whether a log may have to be looked into: nothing else than times takes long."""
+    return any(
+        part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP for topic in request.topics for part in topic.partitions
+    )
+
+
+def _asked_twice(parts: Iterable[ListOffsetsPartition]) -> Set[int]:
+    counts = Counter(part.partition_index for part in parts)
+    return {index for index, count in counts.items() if count > 1}
 
 
 def _check_end_is_known(replica: Replica, isolation: IsolationLevel | None, version: int) -> None:

@@ -226,7 +226,8 @@ def _brokers(found: Iterable[tuple[BrokerImage, BrokerEndpoint]]) -> list[Metada
 
 
 def _partition(index: int, state: PartitionState, nodes: BrokerNodes, version: int) -> MetadataResponsePartition:
-    replicas, isr, error = list(state.replicas), list(state.isr), nodes.leader_error(state.leader, version)
+    leader, replicas, isr = state.leader, list(state.replicas), list(state.isr)
+    error = ErrorCode.NONE if leader in nodes.by_id else nodes.leader_error(leader, version)
     if version == 0:  # it has no offline replicas: who cannot be reached is left out
         replicas = [replica for replica in replicas if replica in nodes.by_id]
         isr = [replica for replica in isr if replica in nodes.by_id]
@@ -235,7 +236,7 @@ def _partition(index: int, state: PartitionState, nodes: BrokerNodes, version: i
     return MetadataResponsePartition(
         error_code=error,
         partition_index=index,
-        leader_id=nodes.leader(state.leader),
+        leader_id=nodes.leader(leader),
         leader_epoch=state.leader_epoch,
         replica_nodes=replicas,
         isr_nodes=isr,

@@ -7,7 +7,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.contracts.pieces import COPIES_MAX, ListPieces
+from odradek.kernel.contracts.pieces import COPIES_MAX, LOOKED_AT_MAX, ListPieces
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.kernel.wire.messages.api_23_offset_for_leader_epoch import (
     EpochEndOffset,
@@ -91,6 +91,23 @@ def test_the_same_item_twice_comes_in_one_piece_and_no_third_time() -> None:
 
     assert cut == [["a", "a"], ["b", "c"], ["d"]]
     assert list(chain(*cut)).count("a") == COPIES_MAX
+
+
+def test_items_of_which_none_is_there_twice_are_not_looked_at_one_by_one() -> None:
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"], together="partition")
+    request = request_of([("a", 450), ("b", 50), ("c", 3)])
+
+    found = [[len(topic.partitions) for topic in piece.topics] for piece in pieces.split(request)]
+
+    assert found == [[200], [200], [50, 50, 3]]
+
+
+def test_many_items_are_not_held_against_each_other_in_one_go() -> None:
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"], together="partition")
+    steps = list(pieces.split(request_of([("a", LOOKED_AT_MAX + 1)])))
+
+    assert steps.count(None) > LOOKED_AT_MAX
+    assert [len(piece.topics[0].partitions) for piece in steps if piece is not None] == [200] * 5 + [1]
 
 
 def test_a_request_without_items_is_its_own_piece() -> None:
