@@ -108,6 +108,7 @@ def keep_torn_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Crash, "drawn", lambda *args: attrs.evolve(draw_crash(*args), style=PowerLoss.TORN))
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("sabotage", "seeds_max"),
     [

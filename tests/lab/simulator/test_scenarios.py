@@ -16,11 +16,11 @@ GATE_SEEDS = {
     "groups": [40],
     "compaction": [40],
     "disks": [25],
-    "replication": [6, 6],
-    "spread_transactions": [6, 6],
-    "delays": [3],
-    "retry": [3],
-    "quorum": [4, 4],
+    "replication": [12, 12, 12, 12],
+    "spread_transactions": [8, 8, 8, 8],
+    "delays": [6, 6],
+    "retry": [6],
+    "quorum": [10, 10, 10, 10],
 }
 """How many each test of a scenario runs; tests run beside each other. Two hundred in all, at least."""
 VOTED = {"odradek.election": "quorum", "odradek.internal.election": "quorum"}
