@@ -64,6 +64,9 @@ class PartitionState:
         removing_replicas: Being removed by a reassignment.
         eligible_leader_replicas: Out of sync, yet with all that is committed (KIP-966).
         last_known_elr: The last leader, when nobody is in sync or eligible.
+        voters: Who votes, where replicas do and not all of them have a vote, not yet or not any more; empty: all.
+        former_voters: Who voted before, as long as nobody was told to lead by votes of `voters`; empty: it was told.
+        voters_epoch: The partition epoch with which `voters` began, 0 for those that the partition was made with.
     """
 
     leader: int
@@ -75,6 +78,9 @@ class PartitionState:
     removing_replicas: tuple[int, ...] = ()
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+    voters: tuple[int, ...] = ()
+    former_voters: tuple[int, ...] = ()
+    voters_epoch: int = 0
 
 
 @frozen
@@ -155,11 +161,10 @@ class IsrChange:
     """Effect: ask the controller to change the in-sync set (AlterPartition); `IsrChangeEnded` tells how it ended.
 
     Attributes:
-        isr: The in-sync set that is to be.
+        isr: The in-sync set that is to be; of a vote whose record is committed: its voters, and who else has caught up.
         leader_epoch: In which it is asked.
-        partition_epoch: Of the state that it is to follow on.
-        broker_epochs: Of the brokers in `isr`, in its order, as the leader knows them; `NO_BROKER_EPOCH` where it does
-            not. Empty says that of all.
+        partition_epoch: Of the state that it is to follow on; of a vote: the `voters_epoch` of its voters.
+        broker_epochs: Of the brokers in `isr`, in its order; `NO_BROKER_EPOCH` is not known. Empty says that of all.
     """
 
     isr: tuple[int, ...]
@@ -201,8 +206,7 @@ class Ready:
         role: The replica's new role.
         leader_id: The leader that goes with it, -1 when unknown.
         leader_epoch: The epoch that goes with it, and with `append`.
-        append: Control records that a leader appends as one batch, if it still leads in that epoch; `VotersChanged`
-            follows where there are voters among them.
+        append: Control records that who still leads in that epoch appends as one batch; `VotersChanged` follows voters.
         high_watermark: The new high watermark; never smaller than before within an epoch.
         messages: To be sent.
         isr_change: To be asked of the controller.
@@ -367,7 +371,7 @@ class ElectionContext:
 
 
 class ElectionFactory(Protocol):
-    """What an election plugin offers under its name in `odradek_elections`."""
+    """What `odradek_elections` offers; `changes_voters = True` where the controller may change who votes."""
 
     def new_election(self, context: ElectionContext) -> Election:
         """Make the state machine of one replica."""

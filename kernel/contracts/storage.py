@@ -267,8 +267,7 @@ class PartitionLog(RewritableLog, Protocol):
     def begin_sidecar(self, offset: int, kind: str, data: bytes) -> DiskWork:
         """Begin `write_sidecar`; the file is there when it is finished, and survives the loss of power after a flush.
 
-        A failure in `run` leaves the log as it was: `finish` raises and nothing is kept; so it does when the log was
-        truncated meanwhile.
+        Where `run` fails, or the log was truncated meanwhile, `finish` raises and nothing is kept, the log is whole.
         """
         ...
 

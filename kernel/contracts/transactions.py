@@ -32,8 +32,7 @@ class Admission:
         producer_id: As the batch has it.
         producer_epoch: As the batch has it.
         partitions: Where it wants to write.
-        may_add: Whether a partition that is not part of the transaction yet is added (transaction version 2); else it
-            is refused.
+        may_add: Whether a partition that is no part of the transaction yet is added (transaction version 2) or refused.
     """
 
     transactional_id: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import PeerMessage, Ready, Role
+from odradek.kernel.api import IsrChange, PeerMessage, Ready, Role
 
 from .standing import NOBODY, Standing, encode_standing
 
@@ -32,6 +32,7 @@ class Effects:
         self._role: tuple[Role, int, int] | None = None
         self._append: tuple[KRaftControlRecord, ...] = ()
         self._high_watermark: int | None = None
+        self._told_controller: IsrChange | None = None
         self._asked: dict[tuple[int, type], PeerMessage] = {}
         self._answers: list[PeerMessage] = []
         self._given: Ready | None = None
@@ -41,6 +42,7 @@ class Effects:
         self._standing = standing
         self._role = (role, leader_id, standing.epoch)
         self._append = ()
+        self._told_controller = None
         self._asked.clear()
 
     def keep(self, standing: Standing) -> None:
@@ -58,6 +60,10 @@ class Effects:
     def answer(self, asked: PeerMessage, response: Message) -> None:
         """Have a response sent."""
         self._answers.append(PeerMessage(asked.broker_id, response, asked.correlation_id))
+
+    def tell_controller(self, change: IsrChange) -> None:
+        """Have the controller told who votes for this leader."""
+        self._told_controller = change
 
     def commit(self, high_watermark: int) -> None:
         """Have the replica told of a high watermark that no hot call returned."""
@@ -86,6 +92,7 @@ class Effects:
             or self._asked
             or self._answers
             or self._high_watermark is not None
+            or self._told_controller is not None
         )
 
     def _take(self) -> Ready:
@@ -100,9 +107,10 @@ class Effects:
             append=self._append,
             high_watermark=self._high_watermark,
             messages=(*self._answers, *self._asked.values()),
+            isr_change=self._told_controller,
         )
         self._kept, self._told = self._standing, self._role
-        self._append, self._high_watermark = (), None
+        self._append, self._high_watermark, self._told_controller = (), None, None
         self._asked.clear()
         self._answers.clear()
         return ready

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 class QuorumElectionFactory:
     """Makes elections for replicas, which choose among themselves: the controller is told, not asked. Stateless."""
 
+    changes_voters: bool = True
+
     def new_election(self, context: ElectionContext) -> Election:
         """See `ElectionFactory.new_election`.
 

@@ -70,9 +70,10 @@ class Leadership:
         epoch_start: Where the leader's log ended when its epoch began: its first record is there or behind.
         followers: The other voters.
         observers: Who fetches and has no vote.
+        voters: Who votes; where the metadata names them they are those by whom this leader was elected, for good.
     """
 
-    __slots__ = ("_is_voter", "_majority", "_me", "epoch_start", "followers", "observers")
+    __slots__ = ("_is_voter", "_majority", "_me", "epoch_start", "followers", "observers", "voters")
 
     def __init__(self, me: ReplicaKey, epoch_start: int, voters: Voters) -> None:
         """Begin to lead."""
@@ -84,6 +85,7 @@ class Leadership:
     def change_voters(self, voters: Voters) -> None:
         """Take note of other voters; what is known of a replica stays known."""
         known = {**self.observers, **self.followers}
+        self.voters = voters
         self._majority, self._is_voter = voters.majority, voters.has(self._me)
         for key, progress in tuple(known.items()):  # whom the log names now by the directory that he fetches into
             named = ReplicaKey(key.broker_id, progress.directory_id)
@@ -170,6 +172,35 @@ class Leadership:
         """Return whether an observer is near enough to the end to have a vote."""
         known = self.observers.get(replica)
         return known is not None and known.caught_up_ms != UNKNOWN and now_ms - known.fetched_ms <= CAUGHT_UP_MS_MAX
+
+    def could_be_led(self, voters: Voters, offset: int, now_ms: int, within_ms: int) -> bool:
+        """Return whether a majority of other voters, this leader with them if it is one, has what is committed.
+
+        Who has not fetched for so long does not count.
+
+        Args:
+            voters: Whom the metadata names now.
+            offset: The high watermark.
+            now_ms: The monotonic clock.
+            within_ms: How long.
+        """
+        there = sum(self._has(key, offset, now_ms, within_ms) for key in voters.others(self._me))
+        return there + voters.has(self._me) >= voters.majority
+
+    def caught_up(self, offset: int, now_ms: int, within_ms: int) -> Iterator[int]:
+        """Iterate over the brokers of observers that have what is committed."""
+        for key in self.observers:
+            if self._has(key, offset, now_ms, within_ms):
+                yield key.broker_id
+
+    def _has(self, named: ReplicaKey, offset: int, now_ms: int, within_ms: int) -> bool:
+        return any(
+            named.means(ReplicaKey(key.broker_id, known.directory_id if key in self.followers else key.directory_id))
+            and known.end >= offset
+            and now_ms - known.fetched_ms <= within_ms
+            for key, known in (*self.followers.items(), *self.observers.items())
+            if known.fetched_ms != UNKNOWN
+        )
 
     def forget_absent(self, now_ms: int) -> None:
         """Forget observers that do not fetch any more."""

@@ -19,9 +19,11 @@ from odradek.kernel.api import (
     ElectionInput,
     ErrorCode,
     FetchEnded,
+    IsrChange,
     KRaftVoters,
     LeadershipGivenUp,
     MetadataChanged,
+    PartitionState,
     PeerMessage,
     PeerRefused,
     Ready,
@@ -42,7 +44,7 @@ from .ballots import State, may_grant_pre_vote, may_grant_vote
 from .changing import Changing
 from .replica import ROLES, STANDING_STATES, WAITING_STATES, Replica
 from .standing import NOBODY, Standing
-from .timing import REFUSED_STEP_MS
+from .timing import REFUSED_STEP_MS, TELL_STEP_MS, Timer
 from .voters import ReplicaKey, Voters
 
 if TYPE_CHECKING:
@@ -72,6 +74,9 @@ class QuorumElection:
         self._partition = context.partition
         self._leaders_high_watermark = -1
         self._now_ms = 0
+        self._named: PartitionState | None = None
+        self._telling = Timer()
+        self._telling.start(0)
         self._takes: Final[Mapping[type, Callable[[Any], None]]] = {
             MetadataChanged: self._take_replicas,
             VotersChanged: self._take_voters,
@@ -122,8 +127,10 @@ class QuorumElection:
 
     @property
     def isr(self) -> Collection[int]:
-        """See `Election.isr`: the voters' brokers."""
-        return tuple(key.broker_id for key in self._replica.voters.keys)
+        """See `Election.isr`: the voters' brokers; of a leader, of those of its epoch."""
+        leadership = self._replica.leadership
+        voters = self._replica.voters if leadership is None else leadership.voters
+        return tuple(key.broker_id for key in voters.keys)
 
     # ---------------------------------------------------------------------------------------------------- hot calls
 
@@ -214,6 +221,7 @@ class QuorumElection:
             self._now_ms = now_ms
             self._replica.tick(now_ms)
             self._changing.tick(now_ms)
+            self._tell_controller(now_ms)
             self._end_input(high_watermark)
 
     def calm_ms(self) -> int:
@@ -236,11 +244,32 @@ class QuorumElection:
             replica.effects.commit(replica.high_watermark)
 
     def _take_replicas(self, event: MetadataChanged) -> None:
-        """Where the log names no voters, the replicas have a vote; also where it does not any more, as it was cut."""
-        if self._replica.voters.record is None or self._replica.voters.offset >= self._replica.own_end:
-            voters = Voters.of_replicas(event.state.replicas)
-            if voters != self._replica.voters or not self._replica.has_begun:
-                self._replica.change_voters(voters)
+        """Where the log names no voters, the metadata does; also where it does not any more, as it was cut."""
+        replica, state = self._replica, event.state
+        if replica.voters.record is not None and replica.voters.offset < replica.own_end:
+            return
+        self._named = state
+        voters = Voters.of_replicas(state.voters or state.replicas, state.voters_epoch)
+        if voters != replica.voters or not replica.has_begun:
+            replica.change_voters(voters)
+        replica.name_leader(state.leader, state.leader_epoch)
+        if not replica.is_voter and state.leader not in (NOBODY, replica.me.broker_id):
+            self._learn(state.leader, state.leader_epoch)
+
+    def _tell_controller(self, now_ms: int) -> None:
+        """Tell who has elected this leader, and who else has caught up, while voters change or are to change.
+
+        Told is an epoch that has a committed record: nobody can win any more whom older voters would vote for.
+        """
+        replica, named = self._replica, self._named
+        leadership = replica.leadership
+        if leadership is None or named is None or not _is_changing(named) or not replica.has_committed:
+            self._telling.start(0)
+        elif self._telling.is_due(now_ms):
+            self._telling.start(TELL_STEP_MS)
+            caught_up = set(leadership.caught_up(replica.high_watermark, now_ms, replica.timeouts.fetch_ms))
+            isr = (*self.isr, *(each for each in named.replicas if each in caught_up and each not in self.isr))
+            replica.effects.tell_controller(IsrChange(isr, replica.standing.epoch, leadership.voters.epoch))
 
     def _take_voters(self, event: VotersChanged) -> None:
         self._replica.change_voters(Voters.of_record(event.record, event.offset, event.former))
@@ -340,12 +369,14 @@ class QuorumElection:
         replica = self._replica
         asking = messages.LastRecord(part.last_offset_epoch, part.last_offset)
         is_long_enough = asking >= replica.last_record()
+        if part.voters_epoch < replica.voters_epoch:
+            return False  # it counts by voters that others have followed on, who need not overlap with the next
         if part.pre_vote:
             return may_grant_pre_vote(replica.state, is_long_enough=is_long_enough, has_fetched=replica.has_fetched)
         candidate = ReplicaKey(part.replica_id, part.replica_directory_id)
         is_granted = may_grant_vote(replica.state, replica.standing, candidate, is_long_enough=is_long_enough)
         if is_granted:
-            replica.grant(candidate)
+            replica.grant(candidate, part.voters_epoch)
         return is_granted
 
     def _on_begin_request(self, asked: PeerMessage, request: Any, part: Any) -> None:
@@ -374,18 +405,18 @@ class QuorumElection:
         self._answer(asked, error)
 
     def _on_describe_request(self, asked: PeerMessage) -> None:
-        replica = self._replica
+        replica, leadership = self._replica, self._replica.leadership
         if messages.part_of(asked.message, self._partition) is None:
             replica.effects.answer(asked, messages.unknown_partitions(asked.message))
-        elif replica.leadership is None:
+        elif leadership is None:
             self._answer(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
             fields: dict[str, Any] = messages.described(
-                replica.leadership,
+                leadership,
                 replica.me if replica.voters.record is not None else ReplicaKey(replica.me.broker_id),
                 replica.own_end,
                 self._now_ms,
-                is_voter=replica.is_voter,
+                is_voter=leadership.voters.has(replica.me),
             )
             self._answer(asked, high_watermark=replica.high_watermark, **fields)
 
@@ -435,3 +466,8 @@ class QuorumElection:
             f"<QuorumElection {replica.state.value} in epoch {replica.standing.epoch}, voters {replica.voters}, "
             f"high watermark {replica.high_watermark} of {replica.own_end}>"
         )
+
+
+def _is_changing(state: PartitionState) -> bool:
+    """Return whether the controller waits for news of a partition's voters."""
+    return bool(state.voters or state.former_voters or state.adding_replicas or state.removing_replicas)

@@ -112,9 +112,16 @@ class LastRecord(NamedTuple):
 
 
 def vote_request(
-    partition: TopicIdPartition, me: ReplicaKey, voter: ReplicaKey, epoch: int, last: LastRecord, *, pre_vote: bool
+    partition: TopicIdPartition,
+    me: ReplicaKey,
+    voter: ReplicaKey,
+    epoch: int,
+    last: LastRecord,
+    *,
+    pre_vote: bool,
+    voters_epoch: int = 0,
 ) -> VoteRequest:
-    """Return what asks a voter for its vote, or whether it would give it."""
+    """Return what asks a voter for its vote, or whether it would give it; `voters_epoch` says who counts."""
     item = VotePartition(
         partition_index=partition.partition,
         replica_epoch=epoch,
@@ -124,6 +131,7 @@ def vote_request(
         last_offset_epoch=last.epoch,
         last_offset=last.end_offset,
         pre_vote=pre_vote,
+        voters_epoch=voters_epoch,
     )
     topic = VoteTopic(topic_name=partition.topic, partitions=[item])
     return VoteRequest(voter_id=voter.broker_id, topics=[topic])

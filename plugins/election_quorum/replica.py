@@ -25,6 +25,10 @@
   what was committed before stands in front of the epoch's begin, and what it had acknowledged to the same leader is
   told by that one's high watermark. So does, until it has a record, who has given up all that it had and goes on where
   its leader's log begins: how new the last record before that was it does not know.
+* An epoch has the voters by whom its leader was elected, for good, where the metadata names them. They have an epoch of
+  their own, which goes with each request for a vote: who has voted for a candidate of some voters does not vote for one
+  of older voters any more. A leader for whom newer ones are named stands anew, or resigns, once a majority of these has
+  what is committed.
 * Who is no voter, not yet or not any more, observes: it follows, and never stands. It gives its vote all the same, for
   the log in which it would read that it is a voter may lag.
 
@@ -87,6 +91,9 @@ class Replica:
         self.standing = Standing() if kept is None else decode_standing(kept)
         self.effects = Effects(None if kept is None else self.standing)
         self.may_have_lost = context.may_have_lost or self.standing.may_have_lost
+        self.voters_epoch = self.standing.voters_epoch
+        self._is_new = kept is None
+        self.named_leader = Standing()
         self.voters: Voters = NO_VOTERS
         self.state = State.UNATTACHED
         self.has_begun = False
@@ -115,10 +122,10 @@ class Replica:
 
         If it has the record that leaves it out and a majority of the others has not, none of these can win against it,
         nor could it commit the record without their votes: it stands, counts without itself, and resigns when it is
-        committed (Raft's dissertation, 4.2.2).
+        committed (Raft's dissertation, 4.2.2). A voter that has voted by newer voters than it knows waits for these.
         """
         if self.is_voter:
-            return True
+            return self.voters.epoch >= self.voters_epoch
         is_committed = self.voters.offset < self.high_watermark
         return not is_committed and any(key.means(self.me) for key in self.voters.former)
 
@@ -154,15 +161,22 @@ class Replica:
         self._stand_alone()
 
     def change_voters(self, voters: Voters) -> None:
-        """Take note of who votes from now on."""
+        """Take note of who votes from now on.
+
+        Who remembers nothing may have been a replica before, and voted: by no newer voters than those that are named as
+        it becomes one again.
+        """
+        if self._is_new and not self.has_begun:
+            self.voters_epoch = voters.epoch
         might_stand, self.voters = self.may_stand, voters
         if not self.has_begun:
             self.begin()
             return
         if self.leadership is not None:
-            self.leadership.change_voters(voters)
-            self.checking.start(self.timeouts.check_quorum_ms)
-        elif self.may_stand != might_stand:
+            if voters.record is not None:
+                self.leadership.change_voters(voters)
+                self.checking.start(self.timeouts.check_quorum_ms)
+        elif self.may_stand != might_stand or (voters.record is None and self.state in STANDING_STATES):
             if self.state in STANDING_STATES:
                 self._enter_waiting()
             self._wait()
@@ -178,14 +192,15 @@ class Replica:
 
     def _stand_alone(self) -> None:
         """Do not wait where there is nobody to wait for."""
-        if self.is_voter and not self.voters.others(self.me):
+        if self.is_voter and self.may_stand and not self.voters.others(self.me):
             self.stand()
 
     # --------------------------------------------------------------------------------------------- ways between states
 
     def _enter(self, state: State, standing: Standing) -> None:
         """Be in a state; what was asked in another is not asked any more."""
-        self.state, self.standing = state, attrs.evolve(standing, may_have_lost=self.may_have_lost)
+        self.state = state
+        self.standing = attrs.evolve(standing, may_have_lost=self.may_have_lost, voters_epoch=self.voters_epoch)
         self.leadership = None
         self.asking.stop()
         self.checking.stop()
@@ -226,11 +241,12 @@ class Replica:
         self._enter_resigned()
         self._wait()
 
-    def grant(self, candidate: ReplicaKey) -> None:
+    def grant(self, candidate: ReplicaKey, voters_epoch: int) -> None:
         """Give the vote of this epoch, and wait for its outcome."""
         if self.standing.voted is None:
+            self.voters_epoch = max(self.voters_epoch, voters_epoch)
             voted = Standing(self.standing.epoch, self.standing.leader_id, candidate)
-            if self.state is State.PROSPECTIVE:
+            if self.state is State.PROSPECTIVE and self.may_stand:
                 self._enter_prospective(voted)
             else:
                 self._enter(State.VOTED, voted)
@@ -250,6 +266,7 @@ class Replica:
 
     def _be_candidate(self) -> None:
         self.ballots = Ballots(self.me, is_doubtful=self.is_doubtful)
+        self.voters_epoch = max(self.voters_epoch, self.voters.epoch)
         self._enter(State.CANDIDATE, Standing(self.standing.epoch + 1, NOBODY, self.me))
         self._wait()
         self.asking.start(self.timeouts.ask_again_ms)
@@ -262,7 +279,13 @@ class Replica:
         asked = self.ballots.missing(self.voters) if is_pre_vote else self.ballots.unknown(self.voters)
         for voter in asked:
             request = messages.vote_request(
-                self.partition, self.me, voter, self.standing.epoch, last, pre_vote=is_pre_vote
+                self.partition,
+                self.me,
+                voter,
+                self.standing.epoch,
+                last,
+                pre_vote=is_pre_vote,
+                voters_epoch=self.voters.epoch,
             )
             self.effects.ask(voter.broker_id, request)
 
@@ -332,7 +355,7 @@ class Replica:
     def resign(self, first: ReplicaKey | None = None) -> None:
         """Lead no more in this epoch, and let the others know: who is to stand first, then whoever has most."""
         assert self.leadership is not None, "only a leader resigns"
-        successors = self.leadership.successors()
+        successors = tuple(key for key in self.leadership.successors() if self.voters.has(key))
         if first is not None:
             successors = tuple(sorted(successors, key=lambda key: not key.means(first)))
         self._enter_resigned()
@@ -369,12 +392,45 @@ class Replica:
 
     def _tick_leader(self, leadership: Leadership, now_ms: int) -> None:
         leadership.forget_absent(now_ms)
-        has_left = not self.is_voter and self.voters.offset < self.high_watermark
-        if has_left or (len(self.voters) > 1 and self.checking.is_due(now_ms)):
+        has_record = self.voters.record is not None
+        has_left = has_record and not self.is_voter and self.voters.offset < self.high_watermark
+        if has_left or (len(leadership.voters) > 1 and self.checking.is_due(now_ms)):
             self.resign()
+        elif self._may_be_followed(leadership, now_ms):
+            if self.is_voter:
+                self._be_candidate()
+            else:
+                self.resign()
         elif self.asking.is_due(now_ms):
             self.asking.start(self.timeouts.begin_epoch_ms)
             self.tell_leadership(leadership.silent(now_ms, self.timeouts.begin_epoch_ms))
+
+    def _may_be_followed(self, leadership: Leadership, now_ms: int) -> bool:
+        """Return whether newer voters are named than those of this epoch, and an epoch of theirs could begin at once.
+
+        The next may be named when that epoch's leader has committed a record of its own (`Ready.isr_change`).
+        """
+        if self.voters.epoch <= max(leadership.voters.epoch, self.voters_epoch - 1) or not self.has_committed:
+            return False
+        return leadership.could_be_led(self.voters, self.high_watermark, now_ms, self.timeouts.fetch_ms)
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether this replica leads, and something of its epoch is committed."""
+        return self.leadership is not None and self.high_watermark > self.leadership.epoch_start
+
+    def name_leader(self, leader_id: int, epoch: int) -> None:
+        """Take note whom the metadata has for the leader: who has no vote hears of it so."""
+        self.named_leader = Standing(epoch, leader_id)
+
+    def _follow_named(self) -> bool:
+        """Go on after the leader that the metadata names, as one without a vote; return whether there is one."""
+        named = self.named_leader
+        is_other = named.leader_id not in (NOBODY, self.me.broker_id)
+        if self.is_voter or not is_other or named.epoch != self.standing.epoch:
+            return False
+        self.follow(named.epoch, named.leader_id)
+        return True
 
     def _end_waiting(self) -> None:
         if self.state is State.RESIGNED:
@@ -385,7 +441,7 @@ class Replica:
                 self.give_way()
             else:
                 self.stand()
-        else:
+        elif not self._follow_named():
             self.standing = Standing(self.standing.epoch, NOBODY, self.standing.voted)
             self._enter_waiting()
             self._wait()

@@ -5,8 +5,9 @@
 | 0 | `clusterId`, `leaderId`, `leaderEpoch`, `votedId`, `appliedOffset`, `currentVoters` |
 | 1 | `leaderId`, `leaderEpoch`, `votedId`, `votedDirectoryId` (KIP-853) |
 
-Either is read, 1 is written, and `mayHaveLost` beside it as long as that is so. Who lost the file, or cannot read it,
-might vote a second time in an epoch: what cannot be understood is refused, and the replica with it.
+Either is read, 1 is written, `mayHaveLost` beside it as long as that is so, and `votersEpoch` where it is not 0. Who
+lost the file, or cannot read it, might vote a second time in an epoch: what cannot be understood is refused, and the
+replica with it.
 
 *Source:* QuorumStateData and FileQuorumStateStore of Kafka 4.3.
 """
@@ -24,6 +25,7 @@ NOBODY: Final = -1
 VERSION: Final = 1
 _VERSION_KEY: Final = "data_version"
 _DOUBT_KEY: Final = "mayHaveLost"
+_VOTERS_KEY: Final = "votersEpoch"
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -36,12 +38,14 @@ class Standing:
         leader_id: Who leads in it, `NOBODY` when unknown.
         voted: For whom it has voted in it.
         may_have_lost: Whether its log may lack what it had acknowledged.
+        voters_epoch: Of the newest voters for whose candidate it has voted: it votes for no candidate of older ones.
     """
 
     epoch: int = 0
     leader_id: int = NOBODY
     voted: ReplicaKey | None = None
     may_have_lost: bool = False
+    voters_epoch: int = 0
 
 
 def encode_standing(standing: Standing) -> bytes:
@@ -56,6 +60,8 @@ def encode_standing(standing: Standing) -> bytes:
     }
     if standing.may_have_lost:
         state[_DOUBT_KEY] = True
+    if standing.voters_epoch:
+        state[_VOTERS_KEY] = standing.voters_epoch
     return json.dumps(state, separators=(",", ":")).encode()
 
 
@@ -80,7 +86,8 @@ def decode_standing(data: bytes) -> Standing:
     leader_id = _number(state, "leaderId", NOBODY)
     voted_id = _number(state, "votedId", NOBODY)
     voted = _voted(state, voted_id, version) if voted_id != NOBODY else None
-    return Standing(epoch, leader_id, voted, may_have_lost=_is_doubtful(state))
+    voters_epoch = _number({_VOTERS_KEY: 0, **state}, _VOTERS_KEY, 0)
+    return Standing(epoch, leader_id, voted, may_have_lost=_is_doubtful(state), voters_epoch=voters_epoch)
 
 
 def _is_doubtful(state: dict[str, Any]) -> bool:

@@ -18,6 +18,9 @@ REFUSED_STEP_MS: Final = 50
 BEGUN_STEP_MS: Final = 100
 """By so much voters that begin, and know of no leader, ask for pre-votes one after the other; its followers refuse."""
 
+TELL_STEP_MS: Final = 100
+"""How often a leader tells the controller what it is to know of voters that change, until it does."""
+
 
 class Timer:
     """Something that is due after a time. Owned by the election."""

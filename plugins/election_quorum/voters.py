@@ -43,17 +43,19 @@ class Voters:
         record: The record that names them, None for voters that are set from outside the log (`kraft.version` 0).
         offset: Of the record in the log, -1 where it is not in it.
         former: Who voted before that record.
+        epoch: The partition epoch with which voters began whom the metadata names; 0 for the first, and for a record's.
     """
 
     keys: tuple[ReplicaKey, ...] = ()
     record: KRaftVoters | None = None
     offset: int = -1
     former: tuple[ReplicaKey, ...] = ()
+    epoch: int = 0
 
     @classmethod
-    def of_replicas(cls, broker_ids: Iterable[int]) -> Voters:
+    def of_replicas(cls, broker_ids: Iterable[int], epoch: int = 0) -> Voters:
         """Return voters that nothing but their brokers' ids is known of, in this order."""
-        return cls(tuple(ReplicaKey(broker_id) for broker_id in dict.fromkeys(broker_ids)))
+        return cls(tuple(ReplicaKey(broker_id) for broker_id in dict.fromkeys(broker_ids)), epoch=epoch)
 
     @classmethod
     def of_record(cls, record: KRaftVoters, offset: int, former: KRaftVoters | None = None) -> Voters:

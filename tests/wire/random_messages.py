@@ -21,6 +21,8 @@ _LIMITS = {
     "uint32": (0, (1 << 32) - 1),
     "int64": (-(1 << 63), (1 << 63) - 1),
 }
+OWN_TAGS_MIN = 10_000
+"""Tagged fields from here on are ours, and no oracle knows them; who does not know one passes over it."""
 _TEXTS = ["", "a", "topic-1", "größer", "日本", "x" * 126, "y" * 127, "z" * 300]
 
 
@@ -44,6 +46,8 @@ def random_message(cls: type[Message], version: int, source: random.Random, item
     """Return a message whose fields are random where the version has them, and defaults elsewhere."""
     values = {}
     for spec in cls.__fields__:
+        if spec.tag >= OWN_TAGS_MIN:
+            continue
         if version in spec.versions and not (spec.tag >= 0 and source.random() < 0.3):
             values[spec.name] = _value(spec, version, source, items_max)
     return cls(**values)

@@ -24,6 +24,8 @@ class PartitionData(Message):
     last_offset_epoch: int = f.int32()
     last_offset: int = f.int64()
     pre_vote: bool = f.boolean("2+")
+    # Ours, not Kafka's: by which voters a candidate for the lead of a topic counts; absent for the first ones.
+    voters_epoch: int = f.int32("2+", tag=10_000, ignorable=True)
 
 
 class TopicData(Message):

@@ -19,6 +19,7 @@ class TestQuorumElection(ElectionContract):
     is_chosen_by_controller = False
     commits_by_isr = False
     speaks_kraft = True
+    changes_voters = True
 
     def make_factory(self) -> ElectionFactory:
         return QuorumElectionFactory()

@@ -15,7 +15,13 @@ DIRECTORY = uuid.UUID("6dbb3fa1-7d2c-4b3a-9f2e-0d5b0c8f7a11")
 
 @pytest.mark.parametrize(
     "standing",
-    [Standing(), Standing(3, leader_id=2), Standing(4, voted=ReplicaKey(1, DIRECTORY)), Standing(5, 2, ReplicaKey(2))],
+    [
+        Standing(),
+        Standing(3, leader_id=2),
+        Standing(4, voted=ReplicaKey(1, DIRECTORY)),
+        Standing(5, 2, ReplicaKey(2)),
+        Standing(6, voters_epoch=9),
+    ],
     ids=str,
 )
 def test_what_is_kept_is_read_again(standing: Standing) -> None:
@@ -61,6 +67,7 @@ def test_a_file_that_was_cut_is_refused(length: int) -> None:
         (WHOLE.replace(b'"leaderEpoch":7', b'"leaderEpoch":-7'), "has leaderEpoch -7"),
         (WHOLE.replace(b'"leaderEpoch":7', b'"leaderEpoch":true'), "has leaderEpoch True"),
         (WHOLE.replace(b'"leaderId":1,', b""), "has leaderId None"),
+        (WHOLE.replace(b'"leaderId":1,', b'"leaderId":1,"votersEpoch":-1,'), "has votersEpoch -1"),
         (WHOLE.replace(b'"votedId":-1', b'"votedId":4').replace(b"AAAA", b"??", 1), "has votedDirectoryId"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -28,11 +28,14 @@ from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.election_isr.followers import Follower
 from odradek.plugins.election_isr.machine import IsrElection
 from odradek.testing.contracts.election import ElectionContract
+from odradek.testing.contracts.election_changing import ChangingVotersPromises
 from odradek.testing.contracts.election_voting import VotingPromises
 
 CONTRACT_TESTS = [name for name, _ in inspect.getmembers(ElectionContract, inspect.isfunction) if name[:5] == "test_"]
-VOTING_TESTS = {name for name in vars(VotingPromises) if name.startswith("test_")}
-"""What `test_voting_kit` is about."""
+VOTING_TESTS = {
+    name for promises in (VotingPromises, ChangingVotersPromises) for name in vars(promises) if name.startswith("test_")
+}
+"""What `test_voting_kit` and `test_changing_voters_kit` are about."""
 AMONG_REPLICAS = "test_an_election_among_replicas_chooses_nobody_for_the_controller"
 
 

@@ -6,7 +6,8 @@ Needs pytest. Each test's name is the promise it checks. Levels that a plugin de
   says how broker 1 comes to lead;
 * `commits_by_isr`: a record is committed when every replica of the in-sync set has it; without it a leader commits what
   earlier leaders left no later than with the first record of its own;
-* `speaks_kraft`: replicas vote by the messages of Kafka's quorums (`election_voting`).
+* `speaks_kraft`: replicas vote by the messages of Kafka's quorums (`election_voting`);
+* `changes_voters`: beside that, voters change one at a time while it serves (`election_changing`), as the factory says.
 
 What belongs to a level that is not declared is skipped. An election that reads its plugin's keys is made with
 `settings`.
@@ -35,6 +36,7 @@ from odradek.kernel.contracts.election import (
 from odradek.kernel.wire.messages.api_52_vote import VoteRequest
 
 from .election_base import ALONE, PARTITION, THREE
+from .election_changing import ChangingVotersPromises
 from .election_in_sync import InSyncPromises
 from .election_voting import VotingPromises, voters
 from .levels import needs_level
@@ -42,7 +44,7 @@ from .levels import needs_level
 __all__ = ["PARTITION", "ElectionContract"]
 
 
-class ElectionContract(InSyncPromises, VotingPromises):
+class ElectionContract(InSyncPromises, VotingPromises, ChangingVotersPromises):
     """What every election promises."""
 
     # -- roles ---------------------------------------------------------------------------------------------------

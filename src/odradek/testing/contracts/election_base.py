@@ -49,6 +49,7 @@ class ElectionKit:
     is_chosen_by_controller: ClassVar[bool] = True
     commits_by_isr: ClassVar[bool] = True
     speaks_kraft: ClassVar[bool] = False
+    changes_voters: ClassVar[bool] = False
     settings: ClassVar[Mapping[str, object]] = {}
     """Values of the topic keys that the plugin registered."""
 
