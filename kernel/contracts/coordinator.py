@@ -118,8 +118,7 @@ NO_PRODUCER: Final = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
 class CoordinatorShard(Protocol[Record_contra]):
     """A pure state machine. Hard state changes in `replay` and nowhere else; operations are its other methods.
 
-    Life: made empty, records replayed, `loaded`; then operations, each followed by `replay` of its records;
-    `unloaded` at the end.
+    Life: made empty, records replayed, `loaded`; operations, each followed by `replay` of its records; `unloaded`.
 
     *Source:* the form of Kafka's CoordinatorShard.
     """

@@ -7,7 +7,7 @@
 | `config_changes`, `feature_changes` | Pure core: operations on configs and features |
 | `brokers`, `partition_changes`, `reassignments` | Pure core: operations on brokers and on who holds and leads what |
 | `isr_changes` | Pure core: which replicas are in sync, as leaders ask |
-| `leader_announcements` | Pure core: who leads where replicas vote, as leaders tell |
+| `leader_announcements`, `voter_steps` | Pure core: who leads where replicas vote, as they tell; how voters change |
 | `partition_states`, `eligible_replicas` | Pure core: what a partition becomes when something changes (KIP-966 too) |
 | `partition_walks` | Pure core: partitions are looked for among all there are, so that others may come in between |
 | `directory_changes` | Pure core: in which log directory each replica lies, and which failed, as the brokers tell it |

@@ -10,7 +10,8 @@ fact, so metadata that the leader does not know yet is no obstacle; what it tell
 | INVALID_REQUEST | the teller is no replica, or in its epoch another one was told to lead |
 | INELIGIBLE_REPLICA | it is fenced, about to stop, or its directory failed: nobody would be sent there (KIP-841) |
 
-The in-sync set of the request says by whom the leader was elected, and decides nothing.
+While voters change, a leader also tells by whom it was elected, in the in-sync set, and of which step these voters are,
+in the partition epoch: then the next step is made (`voter_steps`). Otherwise the in-sync set is empty.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import attrs
 from ..errors import ErrorCode, KafkaError
 from ..metadata.image import NO_LEADER
 from .partition_states import voters_state
+from .voter_steps import told
 
 if TYPE_CHECKING:
     from ..contracts.election import PartitionState
@@ -30,26 +32,30 @@ if TYPE_CHECKING:
 
 
 def announced_state(
-    state: PartitionState, broker_id: int, told: PartitionData, rules: PartitionRules
+    state: PartitionState, broker_id: int, asked: PartitionData, rules: PartitionRules
 ) -> PartitionState | None:
     """Return the state that follows when a broker tells that it leads; None: it is the same.
 
     Args:
         state: What is.
         broker_id: Who leads.
-        told: In which epoch.
+        asked: In which epoch, and by whom it was elected.
         rules: Of this partition.
 
     Raises:
         KafkaError: It is refused.
     """
-    if told.partition_epoch > state.partition_epoch:
+    if asked.partition_epoch > state.partition_epoch:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
-    if told.leader_epoch < state.leader_epoch:
+    if asked.leader_epoch < state.leader_epoch:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-    has_other_leader = told.leader_epoch == state.leader_epoch and state.leader not in {NO_LEADER, broker_id}
+    has_other_leader = asked.leader_epoch == state.leader_epoch and state.leader not in {NO_LEADER, broker_id}
     if broker_id not in state.replicas or has_other_leader:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if broker_id not in rules.live:
         raise KafkaError(ErrorCode.INELIGIBLE_REPLICA)
-    return voters_state(state, attrs.evolve(state, leader=broker_id, leader_epoch=told.leader_epoch), rules)
+    following = attrs.evolve(state, leader=broker_id, leader_epoch=asked.leader_epoch)
+    isr = [member.broker_id for member in asked.new_isr_with_epochs]
+    if isr:
+        following = told(following, asked.partition_epoch, isr, rules.live)
+    return voters_state(state, following, rules)

@@ -173,11 +173,13 @@ def voters_state(old: PartitionState, wanted: PartitionState, rules: PartitionRu
     Args:
         old: What is.
         wanted: The same with other replicas, or with the leader and epoch that were announced; `isr` does not count: it
-            says who lives.
+            says which voters live.
         rules: What decides.
     """
-    living = tuple(replica for replica in wanted.replicas if replica in rules.live)
-    leader = wanted.leader if wanted.leader in living else NO_LEADER
+    counting = {*(wanted.voters or wanted.replicas), *wanted.former_voters}
+    living = tuple(replica for replica in wanted.replicas if replica in rules.live and replica in counting)
+    has_leader = wanted.leader in rules.live and wanted.leader in wanted.replicas
+    leader = wanted.leader if has_leader else NO_LEADER
     new = attrs.evolve(wanted, leader=leader, isr=living, eligible_leader_replicas=(), last_known_elr=())
     return None if new == old else attrs.evolve(new, partition_epoch=old.partition_epoch + 1)
 

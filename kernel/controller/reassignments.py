@@ -1,7 +1,7 @@
 """Pure core: AlterPartitionReassignments and ListPartitionReassignments: a partition moves to other brokers.
 
 While it moves, the partition has the replicas that it is to have and those that it will lose; it is done when enough of
-the new ones are in sync. A change that adds nobody is done at once.
+the new ones are in sync. A change that adds nobody is done at once. Where replicas vote it takes steps (`voter_steps`).
 
 *Source:* KIP-455; Kafka's `PartitionReassignmentReplicas`, as observed on 4.3.1.
 """
@@ -17,15 +17,17 @@ from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
 from ..metadata.record_makers import changed_partition_record
 from ..wire.messages import api_45_alter_partition_reassignments as altering
+from . import voter_steps
 from .partition_states import next_state, on_working_directories, rules_of
 from .replica_assignment import check_assignment
+from .rules import replica_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from ..contracts.election import PartitionState
-    from ..metadata.image import MetadataImage
-    from ..metadata.records import MetadataRecord
+    from ..contracts.election import ElectionFactory, PartitionState
+    from ..metadata.image import MetadataImage, TopicImage
+    from ..metadata.records import MetadataRecord, PartitionRecord
     from .rules import ControllerRules, Steps
 
 
@@ -80,20 +82,54 @@ def _alter_one(
     state = topic.partitions[index]
     topic_rules = rules_of(image, rules.config_at(image), topic, rules.election(topic.election), image.live_brokers())
     if topic_rules.has_voters and wanted.replicas is not None and set(wanted.replicas) != set(state.replicas):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"The replicas of {name}:{index} are the voters that choose its leader; they cannot be changed yet, but "
-            "for their order.",
-        )
+        _check_voters_may_change(topic, index, topic_rules.factory)
     if wanted.replicas is None:
-        changed = _cancelled(state)
+        changed = _cancelled(state) if not topic_rules.has_voters else _with_former_voters(state)
     else:
         check_assignment(wanted.replicas, None, image, staying=state.replicas)
         _check_size(state, wanted.replicas, may_resize=may_resize)
-        changed = _begun(state, tuple(wanted.replicas))
+        begin = voter_steps.begun if topic_rules.has_voters else _begun
+        changed = begin(state, tuple(wanted.replicas))
     topic_rules = on_working_directories(topic_rules, image, topic, index)
     following = next_state(state, changed, topic_rules, ElectionReason.REASSIGNMENT)
-    return [] if following is None else [changed_partition_record(topic, index, following)]
+    if following is None:
+        return []
+    record = changed_partition_record(topic, index, following)
+    if topic_rules.has_voters:
+        _place_voters(image, rules, topic_rules.factory, record, staying=state.replicas)
+    return [record]
+
+
+def _check_voters_may_change(topic: TopicImage, index: int, factory: ElectionFactory) -> None:
+    if not voter_steps.changes_voters(factory):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"The replicas of {topic.name}:{index} are the voters that choose its leader; its election, "
+            f"{topic.election}, does not change voters while it serves, but for their order.",
+        )
+
+
+def _place_voters(
+    image: MetadataImage,
+    rules: ControllerRules,
+    factory: ElectionFactory,
+    record: PartitionRecord,
+    *,
+    staying: Collection[int],
+) -> None:
+    """Say in which log directories new voters are: in others a replica of theirs has no vote."""
+    new = [replica for replica in record.replicas if replica not in staying]
+    chosen = dict(zip(new, replica_directories(image, rules, factory, new), strict=True))
+    record.directories = [
+        chosen.get(replica, known) for replica, known in zip(record.replicas, record.directories, strict=True)
+    ]
+
+
+def _with_former_voters(state: PartitionState) -> PartitionState:
+    """Return the state in which a change of voters is cancelled."""
+    if not state.adding_replicas and not state.removing_replicas:
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    return voter_steps.cancelled(state)
 
 
 def _check_size(state: PartitionState, replicas: Iterable[int], *, may_resize: bool) -> None:

@@ -209,6 +209,9 @@ class ImageBuilder:
             tuple(record.removing_replicas),
             tuple(record.eligible_leader_replicas),
             tuple(record.last_known_elr),
+            tuple(record.voters),
+            tuple(record.former_voters),
+            record.voters_epoch,
         )
         directories = tuple(record.directories)
         if record.partition < len(topic.partitions):

@@ -83,6 +83,9 @@ def partition_record(
         directories=list(directories),
         eligible_leader_replicas=list(state.eligible_leader_replicas),
         last_known_elr=list(state.last_known_elr),
+        voters=list(state.voters),
+        former_voters=list(state.former_voters),
+        voters_epoch=state.voters_epoch,
     )
 
 

@@ -87,7 +87,7 @@ class TopicRecord(Message, key=4, versions="0", flexible="0+"):
 
 
 class PartitionRecord(Message, key=5, versions="0-1", flexible="0+"):
-    """A partition is like this; replaces what was known of it. A new one has the next free index."""
+    """A partition is like this; replaces what was known of it. A new one has the next free index; three are tagged."""
 
     topic_id: UUID = f.uuid()
     partition: int = f.int32()
@@ -101,6 +101,9 @@ class PartitionRecord(Message, key=5, versions="0-1", flexible="0+"):
     directories: list[UUID] = f.uuids()
     eligible_leader_replicas: list[int] = f.int32s("1+")
     last_known_elr: list[int] = f.int32s("1+")
+    voters: list[int] = f.int32s("0+", tag=0)
+    former_voters: list[int] = f.int32s("0+", tag=1)
+    voters_epoch: int = f.int32("0+", tag=2)
 
 
 class RemoveTopicRecord(Message, key=6, versions="0", flexible="0+"):

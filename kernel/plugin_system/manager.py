@@ -133,8 +133,7 @@ def choose_plugins(
 
     Args:
         installed: What `installed_plugins` found.
-        enable: Names, or modules for plugins under development; "*" stands for everything that is installed, and so
-            does None.
+        enable: Names, or modules for plugins under development; "*", as None, stands for everything that is installed.
         disable: Names that are left out all the same.
 
     Raises:

@@ -38,7 +38,7 @@ class VotingParts:
         fetch_timeout_ms: Returns how long a voter waits for its leader.
         role_changed: Told of a replica whose role, leader or epoch has changed, when it has.
         forget: Has a partition fetched from nobody until its role changes. Does not raise.
-        tell_controller: Tells the controller that a replica leads. Does not raise.
+        tell_controller: Tells the controller that a replica leads, or by whom it was elected. Does not raise.
     """
 
     replicas: Replicas

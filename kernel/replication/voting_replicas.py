@@ -66,7 +66,8 @@ UNREST_MS: Final = 3000
 REPLICAS_PER_TURN: Final = 100
 FORGOTTEN: Final = (
     "it votes, and of what it has voted there is nothing in its log directory: a voter whose disk was replaced, or "
-    "emptied, has no vote any more, for it might vote twice; put back what was there, or create the topic anew"
+    "emptied, has no vote any more, for it might vote twice; put back what was there, or reassign the partition "
+    "without this broker and then with it again"
 )
 NO_DIRECTORY: Final = "it votes, and its storage has no log directory in which votes could be kept"
 
@@ -431,7 +432,7 @@ class VotingReplicas:
         if self._is_leaving():
             self._step_input(replica, LeadershipGivenUp())
         elif not self._is_recorded(replica):
-            change = IsrChange(state.replicas, replica.leader_epoch, state.partition_epoch)
+            change = IsrChange((), replica.leader_epoch, state.partition_epoch)
             self._parts.tell_controller(replica, change)
 
     def _is_leaving(self) -> bool:
@@ -445,6 +446,10 @@ class VotingReplicas:
         return not replica.is_leader or (state is not None and told == (state.leader, state.leader_epoch))
 
     # ----------------------------------------------------------------------------------------------- what rounds tell
+
+    def tell_controller(self, replica: Replica, change: IsrChange) -> None:
+        """See `Elections.tell_controller`; what is lost is told again as time passes."""
+        self._parts.tell_controller(replica, change)
 
     def changed(self, replica: Replica) -> None:
         """See `Elections.changed`."""

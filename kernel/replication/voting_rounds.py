@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..contracts.disk_work import DiskWork
-    from ..contracts.election import PeerMessage, Role
+    from ..contracts.election import IsrChange, PeerMessage, Role
     from ..machine.clock import Clock
     from ..machine.threads import Threads
     from ..partitions.replica import Replica
@@ -77,6 +77,10 @@ class Elections(Protocol):
 
     def deliver(self, replica: Replica, messages: Sequence[PeerMessage]) -> None:
         """An election has something to tell others. Does not raise."""
+        ...
+
+    def tell_controller(self, replica: Replica, change: IsrChange) -> None:
+        """A leader has something to tell the controller of its voters. Does not raise."""
         ...
 
     def fail(self, replica: Replica, error: Exception) -> None:
@@ -158,7 +162,8 @@ class Rounds:
                 if ready is not None:
                     step = _Step(self, replica)
                     send = partial(self._elections.deliver, replica)
-                    walks[replica] = walk(ready, replica.election, step, keeper=step, send=send)
+                    ask = partial(self._elections.tell_controller, replica)
+                    walks[replica] = walk(ready, replica.election, step, ask, keeper=step, send=send)
             elif not replica.is_paused:
                 self._elections.left(replica)
         return walks

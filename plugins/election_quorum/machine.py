@@ -227,7 +227,8 @@ class QuorumElection:
     def calm_ms(self) -> int:
         """See `partitions.voting`: so long a follower waits for its leader; a leader, before it tells the silent."""
         replica, leadership = self._replica, self._replica.leadership
-        if replica.effects.has_any() or self._changing.is_under_way:
+        is_changing = self._named is not None and _is_changing(self._named)
+        if replica.effects.has_any() or self._changing.is_under_way or (leadership is not None and is_changing):
             return 0
         if leadership is not None:
             return replica.timeouts.begin_epoch_ms if leadership.is_followed_by_all() else 0

@@ -136,3 +136,28 @@ def test_who_leads_stands_still_and_another_leads(tmp_path: Path) -> None:
         await load.await_more()
 
     check(tmp_path, accidents)
+
+
+async def moved(admin: Admin, target: tuple[int, ...]) -> None:
+    """Wait until the partition has these replicas, and nothing moves any more."""
+    with trio.fail_after(PATIENCE_S):
+        while True:
+            info = (await admin.describe_topic(TOPIC)).partitions[0]
+            if tuple(info.replicas) == target and not await admin.list_partition_reassignments():
+                return
+            await trio.sleep(0.05)
+
+
+def test_voters_come_and_go_under_a_producer_and_one_leader_is_killed_on_the_way(tmp_path: Path) -> None:
+    async def accidents(brokers: Faulty, admin: Admin, load: Load) -> None:
+        for target in ((1, 2), (2, 3), (3,), (3, 1, 2)):
+            await load.await_more()
+            refused = await admin.alter_partition_reassignments({PLACE: target})
+
+            assert refused == {}
+            if target == (2, 3):
+                await trio.to_thread.run_sync(brokers.kill_and_await_another, await leader_of(admin))
+            await moved(admin, target)
+        await load.await_more()
+
+    check(tmp_path, accidents)

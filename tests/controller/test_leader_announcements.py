@@ -58,13 +58,15 @@ class Cluster:
     def ask(self, request: Message) -> Any:
         return self.driven.apply(self.driven.controller.decide(request))
 
-    def tell(self, broker_id: int, leader_epoch: int, partition_epoch: int | None = None) -> ResponsePartitionData:
-        """Have a broker tell that it leads."""
+    def tell(
+        self, broker_id: int, leader_epoch: int, partition_epoch: int | None = None, *, isr: tuple[int, ...] = (1, 2, 3)
+    ) -> ResponsePartitionData:
+        """Have a broker tell that it leads, and by whom it was elected."""
         part = PartitionData(
             partition_index=0,
             leader_epoch=leader_epoch,
             partition_epoch=self.state.partition_epoch if partition_epoch is None else partition_epoch,
-            new_isr_with_epochs=[BrokerState(broker_id=each) for each in (1, 2, 3)],
+            new_isr_with_epochs=[BrokerState(broker_id=each) for each in isr],
         )
         request = AlterPartitionRequest(
             broker_id=broker_id,
@@ -208,13 +210,43 @@ def test_preferred_leaders_are_not_restored_by_the_controller(cluster: Cluster) 
     assert cluster.leader == (2, 4)
 
 
-def test_voters_are_not_reassigned_yet(cluster: Cluster) -> None:
+def test_voters_of_an_election_that_does_not_change_them_are_not_reassigned(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QuorumElectionFactory, "changes_voters", False)
     before = cluster.state
     (told,) = cluster.ask(reassign_partitions(("t", 0, [1, 2, 4]))).responses
     (answer,) = told.partitions
 
     assert (answer.error_code, cluster.state) == (ErrorCode.INVALID_REPLICA_ASSIGNMENT, before)
-    assert "voters" in (answer.error_message or "")
+    assert "does not change voters" in (answer.error_message or "")
+
+
+def test_voters_are_reassigned_as_their_leader_tells_and_new_ones_are_in_a_directory_from_the_begin() -> None:
+    cluster = in_a_cluster()
+    cluster.tell(1, 4)
+    (told,) = cluster.ask(reassign_partitions(("t", 0, [1, 2, 4]))).responses
+    begun = cluster.state
+    tellings = 0
+    while cluster.state.removing_replicas and tellings < 9:
+        tellings += 1
+        cluster.tell(1, 4 + tellings, cluster.state.voters_epoch, isr=(1, 2, 3, 4))
+
+    assert [answer.error_code for answer in told.partitions] == [ErrorCode.NONE]
+    assert (begun.replicas, begun.adding_replicas, begun.removing_replicas) == ((1, 2, 4, 3), (4,), (3,))
+    assert begun.isr == (1, 2, 3)
+    assert (cluster.state.replicas, cluster.state.isr, tellings) == ((1, 2, 4), (1, 2, 4), 3)
+    directories = cluster.driven.image.topics_by_id[TOPIC_ID].directories[0]
+    assert directories[2] == cluster.driven.image.brokers[4].log_dirs[0]
+
+
+def test_that_a_leader_leads_is_no_news_of_its_voters(cluster: Cluster) -> None:
+    cluster.tell(1, 4)
+    cluster.ask(reassign_partitions(("t", 0, [1, 2, 4])))
+    before = cluster.state
+    cluster.tell(1, 5, isr=())
+
+    assert (cluster.leader, cluster.state.voters) == ((1, 5), before.voters)
 
 
 def test_a_broker_alone_makes_no_topic_with_voters(cluster: Cluster) -> None:

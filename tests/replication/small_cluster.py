@@ -1,4 +1,4 @@
-"""Three brokers as far as replication goes: real replicas, handlers, controller; a transport that can be cut.
+"""Three brokers, or more, as far as replication goes: real replicas, handlers, controller; a transport that can be cut.
 
 Time is trio's, which a test makes virtual (`MockClock`). Metadata reaches a node when the test says so, or at once.
 """
@@ -330,13 +330,13 @@ class Node:
 
 
 class Cluster:
-    """Three nodes and a controller, which is at once where everybody asks. Made by `running`."""
+    """Some nodes and a controller, which is at once where everybody asks. Made by `running`."""
 
-    def __init__(self, directory: Path, min_isr: int, log_config: LogConfig, election: str) -> None:
+    def __init__(self, directory: Path, min_isr: int, log_config: LogConfig, election: str, brokers: int) -> None:
         self.settings = SETTINGS
         self.leader_rate = self.follower_rate = NO_RATE
         self.throttled: dict[str, Any] = {}
-        self.driven = DrivenController(brokers=3)
+        self.driven = DrivenController(brokers=brokers)
         self.cuts: set[frozenset[int]] = set()
         self.deaf: set[int] = set()
         self.refusing: set[int] = set()
@@ -351,7 +351,7 @@ class Cluster:
         self._stirred = trio.Event()
         self._lives = 0
         self.nursery: trio.Nursery | None = None
-        self.nodes = {number: Node(self, number, directory / str(number)) for number in (1, 2, 3)}
+        self.nodes = {number: Node(self, number, directory / str(number)) for number in range(1, brokers + 1)}
 
     def stir(self) -> None:
         """Something may have changed that somebody waits for."""
@@ -505,9 +505,10 @@ async def running(
     log_config: LogConfig | None = None,
     election: str = "isr",
     partitions: int = 1,
+    brokers: int = 3,
 ) -> AsyncIterator[Cluster]:
     """Run a cluster with topic `t`, one partition, or some, on these brokers."""
-    cluster = Cluster(directory, min_isr, log_config or LogConfig(), election)
+    cluster = Cluster(directory, min_isr, log_config or LogConfig(), election, brokers)
     async with trio.open_nursery() as nursery:
         cluster.nursery = nursery
         for node in cluster.nodes.values():
