@@ -216,7 +216,7 @@ class ClusterAccidents:
         """Let a broker stand still in the middle of anything, as SIGSTOP does, and go on after a while."""
         source, brokers = self._random, [*self._cluster.brokers.values()]
         leaders = [broker for broker in brokers if broker.leads(self._topics)]
-        victim = source.choice(leaders if is_chosen(source, 0.6) else brokers)
+        victim = source.choice(leaders if is_chosen(source, 0.6) and leaders else brokers)
         moment = Crash.drawn(source)
         shortest_ns = source.choice((MILLISECOND, LONG_NS))
 

@@ -5,7 +5,8 @@ Producers and a consumer go on, mostly under `min.insync.replicas=2`, while brok
 caught up. Then nothing acknowledged with `acks=all`, and nothing that was read, may be lost, doubled or out of order,
 whatever the disks have lost, and two logs agree wherever both hold an offset below both high watermarks.
 
-With `--set odradek.election=quorum` the replicas vote, and a majority has what is acknowledged.
+With `--set odradek.election=quorum` the replicas vote, and a majority has what is acknowledged. Now and then one of the
+voters is to go as an accident comes, and comes back after it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import attrs
 import trio
 
 from odradek.client import NewTopic
+from odradek.kernel.types import TopicPartition
 
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
@@ -27,12 +29,13 @@ from .promises import ELECTION, IN_SYNC, QUORUM, Replicated, losses_of
 from .record_load import TOPIC, Load, RecordLoad
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
-from .world import MILLISECOND, SECOND
+from .world import MILLISECOND, SECOND, SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
+    from odradek.client import Admin
     from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost
@@ -44,6 +47,8 @@ HASTE: Final = 100
 LOOK_S: Final = 0.001
 """So often somebody looks whether records are on their way: then an accident may come."""
 QUIET_S: Final = 30
+MOVED_S_MAX: Final = 300
+"""So long voters may take until they are again who they were."""
 
 
 class Accident(Enum):
@@ -57,6 +62,8 @@ class Accident(Enum):
     CLOCKS = "one's clocks go wrong"
 
 
+WHILE_VOTERS_CHANGE: Final = frozenset({Accident.CRASH, Accident.CUT, Accident.PAUSE})
+"""What two voters outlive as well as three: one of them has all that was acknowledged."""
 MIN_ISR: Final = (2, 2, 2, 1, 3)
 """What `min.insync.replicas` is drawn from."""
 ACCIDENTS: Final = (*Accident, Accident.CRASH, Accident.PAUSE)
@@ -130,6 +137,7 @@ class Replication:
     def __init__(self, run: Run, nursery: trio.Nursery) -> None:
         self._run = run
         self._faults = run.world.seeds.stream(FAULTS, "brokers")
+        self._moves = run.world.seeds.stream(FAULTS, "voters")
         self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD), votes=run.settings.get(ELECTION) == QUORUM)
         run.world.note("plan", *attrs.astuple(plan))
         oracle = Oracle if plan.acks == "all" else ReadersOracle
@@ -178,7 +186,10 @@ class Replication:
             while not self._oracle.open_count:  # noqa: ASYNC110 - the world tells nobody what happens in it
                 await trio.sleep(LOOK_S)
             self._run.world.note("accident", accident.name)
-            await self._befall(accident)
+            if self._plan.votes and accident in WHILE_VOTERS_CHANGE and is_chosen(self._moves, 0.5):
+                await self._befall_as_voters_change(accident)
+            else:
+                await self._befall(accident)
             self._pace.hurry()
             self._run.count(f"accidents: {accident.value}")
             self._run.count("accidents")
@@ -203,6 +214,28 @@ class Replication:
                 )
             case Accident.CLOCKS:
                 await accidents.skew()
+
+    async def _befall_as_voters_change(self, accident: Accident) -> None:
+        """Have an accident while some partitions are to lose a voter; return when all have it again."""
+        brokers = [*self._cluster.brokers]
+        moved = [TopicPartition(TOPIC, each) for each in range(self._plan.partitions) if is_chosen(self._moves, 0.7)]
+        async with self._cluster.admin("reassigning admin") as admin:
+            await self._reassign(admin, {each: self._moves.sample(brokers, len(brokers) - 1) for each in moved})
+            await trio.sleep(between(self._moves, 0, SECOND) / SECOND)
+            await self._befall(accident)
+            await self._reassign(admin, {each: self._moves.sample(brokers, len(brokers)) for each in moved})
+            with trio.move_on_after(MOVED_S_MAX):
+                while await admin.list_partition_reassignments():  # noqa: ASYNC110 - nobody tells
+                    await trio.sleep(LOOK_S)
+                self._run.count("changes of voters", len(moved))
+                return
+            raise SimulationError(f"voters have not changed after {MOVED_S_MAX} s")
+
+    @staticmethod
+    async def _reassign(admin: Admin, wanted: dict[TopicPartition, list[int]]) -> None:
+        refused = await admin.alter_partition_reassignments(wanted) if wanted else {}
+        if refused:
+            raise SimulationError(f"voters are not changed: {refused}")
 
     def _on_crash(self, victim: BrokerHost, _style: PowerLoss | None) -> None:
         if victim.leads({TOPIC}):
