@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from odradek.kernel.delay.headers import DELIVER_AFTER
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
@@ -12,6 +14,12 @@ from odradek.kernel.wire.messages.api_00_produce import (
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+)
+from odradek.kernel.wire.messages.api_02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
 )
 from odradek.testing.running_broker import running_broker
 
@@ -22,6 +30,7 @@ from .test_process import fetch, produce
 from .test_request_limits import create_topic
 
 HOUR_MS = 3_600_000
+EARLIEST = -2
 DELAYED = {"odradek.delay.enable": "true"}
 
 
@@ -44,6 +53,35 @@ def test_a_record_is_seen_after_its_hour_and_a_restart() -> None:
         with Client(broker.bootstrap) as client:
             broker.advance("61m")
             assert fetch(client, "t")[0][-1] == b"later"
+
+
+@pytest.mark.parametrize("queue", ["wheel", "levels"])
+def test_what_waits_longer_than_the_topics_retention_is_seen_when_it_is_due(queue: str) -> None:
+    """A day's retention, a wait of two: the log starts behind where it was produced long before."""
+    settings = {"log.retention.check.interval.ms": HOUR_MS // 4, "log.retention.ms": 24 * HOUR_MS}
+    with running_broker(settings, virtual_time=True) as broker:
+        with Client(broker.bootstrap) as client:
+            create_topic(client, "t", configs={**DELAYED, "odradek.delay.queue": queue})
+            assert produce(client, "t", delayed(b"later", b"%d" % (48 * HOUR_MS)))[0] == ErrorCode.NONE
+            broker.advance("47h")
+            start = first_offset(client)
+            assert start > 2
+            assert b"later" not in fetch(client, "t", start)[0]
+        broker.stop()
+        broker.start()
+        with Client(broker.bootstrap) as client:
+            broker.advance("61m")
+            assert fetch(client, "t", first_offset(client))[0].count(b"later") == 1
+
+
+def first_offset(client: Client) -> int:
+    """Return where the partition's log starts."""
+    part = ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[part])])
+    answer = client.ask(request, 7)
+    assert isinstance(answer, ListOffsetsResponse)
+
+    return answer.topics[0].partitions[0].offset
 
 
 def test_a_record_that_asks_for_what_cannot_be_is_named(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 import trio
 
 from odradek.client import Consumer
+from odradek.kernel.partitions.delay_withdrawal import withdraw_below
+from tests.partitions.delayed_partition import DelayedPartition, Sent
 from tests.waiting import until, until_async
 
 from ..kafka_tools import damage_that_kafka_sees, kafka_command, kafka_says
@@ -160,3 +162,21 @@ def test_kafkas_tool_reads_hidden_batches(tmp_path: Path) -> None:
     dump = kafka_says("tool", "DumpLogSegments", "--print-data-log", "--files", str(segment))
     assert dump.count("isvalid: true") == 3 * 20 + 5 + 2
     assert dump.count("endTxnMarker: COMMIT coordinatorEpoch: 0") == 2 * 20 + 2
+
+
+def test_kafkas_tool_reads_what_was_carried_forward(tmp_path: Path) -> None:
+    """Two that wait and are carried, one of them is delivered, the other one withdrawn by a DeleteRecords."""
+    kafka_command()
+    partition = DelayedPartition(tmp_path)
+    partition.produce([Sent(b"waits", 1_000), Sent(b"is withdrawn", 5_000)])
+    assert partition.carry(partition.replica.high_watermark) == 2
+    partition.pass_time(1_000)
+    withdraw_below(partition.replica, partition.replica.high_watermark)
+    partition.write()
+    count = len(partition.batches())
+    partition.close()
+
+    (segment,) = tmp_path.glob(f"*/t-0/{0:020}.log")
+    dump = kafka_says("tool", "DumpLogSegments", "--print-data-log", "--files", str(segment))
+    assert dump.count("isvalid: true") == count
+    assert dump.count("endTxnMarker: COMMIT coordinatorEpoch: 0") == 5

@@ -115,7 +115,7 @@ odradek.election
 
 odradek.delay.enable
     Whether records with the header `odradek.deliver.after` or `odradek.deliver.at` are seen only when they are due.
-    It cannot be taken back, but set to `false`: then no new ones wait. Not yet with `compact`, `ttl` or a tier.
+    It cannot be taken back, but set to `false`: then no new ones wait. Not yet with `ttl` or a tier.
 
 odradek.delay.max.ms
     How long a record may wait; one that asks for more is refused.
