@@ -18,7 +18,7 @@ from .feature_changes import update_features
 from .isr_changes import alter_partition
 from .lone_voter import change_of_voters
 from .partition_changes import elect_leaders
-from .reassignments import alter_partition_reassignments
+from .reassignments import alter_partition_reassignments, list_partition_reassignments
 from .topic_creation import create_topics
 from .topic_deletion import delete_topics
 from .topic_growth import create_partitions
@@ -42,6 +42,7 @@ OPERATIONS: Final[Mapping[int, Decide]] = {
     43: elect_leaders,
     44: incremental_alter_configs,
     45: alter_partition_reassignments,
+    46: list_partition_reassignments,
     56: alter_partition,
     57: update_features,
     62: broker_registration,

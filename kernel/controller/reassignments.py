@@ -17,6 +17,7 @@ from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
 from ..metadata.record_makers import changed_partition_record
 from ..wire.messages import api_45_alter_partition_reassignments as altering
+from ..wire.messages import api_46_list_partition_reassignments as listing
 from . import voter_steps
 from .partition_states import next_state, on_working_directories, rules_of
 from .replica_assignment import check_assignment
@@ -63,6 +64,37 @@ def alter_partition_reassignments(
             responses=responses,
         ),
     )
+
+
+def list_partition_reassignments(
+    image: MetadataImage, _rules: ControllerRules, request: listing.ListPartitionReassignmentsRequest
+) -> Steps[listing.ListPartitionReassignmentsResponse]:
+    """Tell which reassignments go on among the partitions asked for, or among all."""
+    wanted: dict[str, Iterable[int]]
+    if request.topics is None:
+        wanted = {name: range(len(topic.partitions)) for name, topic in image.topics_by_name.items()}
+    else:
+        wanted = {topic.name: topic.partition_indexes for topic in request.topics}
+    topics = []
+    for name, indexes in wanted.items():
+        moving = []
+        known = image.topics_by_name.get(name)
+        for index in indexes:
+            if known is not None and 0 <= index < len(known.partitions):
+                state = known.partitions[index]
+                if state.adding_replicas or state.removing_replicas:
+                    moving.append(
+                        listing.OngoingPartitionReassignment(
+                            partition_index=index,
+                            replicas=list(state.replicas),
+                            adding_replicas=list(state.adding_replicas),
+                            removing_replicas=list(state.removing_replicas),
+                        )
+                    )
+            yield
+        if moving:
+            topics.append(listing.OngoingTopicReassignment(name=name, partitions=moving))
+    return CoordinatorResult([], listing.ListPartitionReassignmentsResponse(error_message=None, topics=topics))
 
 
 def _alter_one(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .made_handlers import Given
     from .producer_ids import ProducerIdSource
 
-ASK_CONTROLLER: Final = (19, 20, 37, 43, 45, 57, 64, 80, 81)
+ASK_CONTROLLER: Final = (19, 20, 37, 43, 45, 46, 57, 64, 80, 81)
 """The APIs that are brought to the controller, and given nothing else: CreateTopics, DeleteTopics, ..."""
 
 ALTER_CONFIGS: Final = (33, 44)
@@ -56,7 +56,6 @@ def admin_handlers(
         22: {"producer_ids": producer_ids, "transactions": transactions},
         32: {"broker_id": broker_id, "image": image, "config": config},
         43: {"calls": calls, "hand_overs": hand_overs},
-        46: {"image": image},
         60: {"broker_id": broker_id, "image": image},
         74: {"image": image},
         75: {

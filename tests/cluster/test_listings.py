@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 import trio
 
+from odradek.client import NewTopic, TopicPartition
 from odradek.kernel.metadata.published_image import LOST_MS_MAX
-from odradek.lab.simulator.cluster import Cluster
+from odradek.kernel.peers.connection import open_connection
+from odradek.kernel.wire.messages.api_46_list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.lab.simulator.cluster import PORT, Cluster
+from odradek.lab.simulator.world import MILLISECOND
 
-from .simulated import admin, fenced_in, in_cluster, until
+from .simulated import CONNECTION, admin, fenced_in, in_cluster, until
 
 SOON_S = 10.0
 """Far less than a client's patience of a minute, in virtual time."""
@@ -41,3 +45,19 @@ def test_who_died_is_named_for_a_moment_longer_than_it_leads() -> None:
             return named
 
     assert in_cluster(main) == [{1, 2, 3}, {1, 2}]
+
+
+def test_who_asks_a_broker_that_is_behind_is_told_of_moves_by_the_controller() -> None:
+    async def main(cluster: Cluster) -> list[str]:
+        cluster.set_apart(3, 400 * MILLISECOND)
+        network = cluster.client_machine("admin").network
+        async with (
+            admin(cluster, 1) as client,
+            open_connection("broker-3", PORT, CONNECTION, network=network) as far,
+        ):
+            await client.create_topic(NewTopic("t", assignments=[[1, 2]]))
+            assert await client.alter_partition_reassignments({TopicPartition("t", 0): (1, 2, 3)}) == {}
+            answer = await far.request(ListPartitionReassignmentsRequest(timeout_ms=10_000), timeout_ms=10_000)
+            return [topic.name for topic in answer.topics]
+
+    assert in_cluster(main) == ["t"]

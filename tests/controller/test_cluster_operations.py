@@ -7,7 +7,6 @@ import pytest
 
 from odradek.kernel.contracts.election import ElectionReason, PartitionState
 from odradek.kernel.controller.partition_states import PartitionRules, next_state
-from odradek.kernel.dispatch.handlers.api_46_list_partition_reassignments import list_partition_reassignments
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.metadata.image import TopicImage
 from odradek.kernel.metadata.record_makers import changed_partition_record
@@ -86,7 +85,7 @@ def test_a_reassignment_keeps_the_old_replicas_until_the_new_ones_are_in_sync() 
     driven = three_brokers()
     driven.apply(driven.controller.decide(reassign_partitions(("t", 0, [3, 2]))))
     moving = state_of(driven)
-    listed = list_partition_reassignments(driven.image, list_reassignments(None)).topics[0].partitions[0]
+    listed = driven.apply(driven.controller.decide(list_reassignments(None))).topics[0].partitions[0]
 
     assert (moving.replicas, moving.adding_replicas, moving.removing_replicas) == ((3, 2, 1), (3,), (1,))
     assert (listed.replicas, listed.adding_replicas, listed.removing_replicas) == ([3, 2, 1], [3], [1])

@@ -91,7 +91,6 @@ def shared_of_several(
         **{api_key: {"calls": calls} for api_key in ASK_CONTROLLER},
         **{api_key: {"calls": calls, **own} for api_key in ALTER_CONFIGS},
         32: own,
-        46: {"image": lambda: feed().image},
     }
     for api_key in SHARED:
         if api_key == DescribeQuorumHandler.api_key:

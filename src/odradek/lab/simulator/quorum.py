@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
+from odradek.kernel.types import TopicPartition
+
 from .cluster import Cluster
 from .cluster_accidents import SETTINGS, ClusterAccidents
 from .disk import DiskFaults
@@ -29,7 +31,7 @@ from .quorum_watch import QuorumWatch
 from .record_load import TOPIC, Load, RecordLoad
 from .runs import Run, Scenario, main_of
 from .seeds import FAULTS, WORKLOAD, between, is_chosen
-from .world import MILLISECOND, SECOND
+from .world import MILLISECOND, SECOND, SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,6 +211,21 @@ class Quorum:
                 await self._admins.remove_voter(former)
                 await self._admins.add_voter(node_id)
             await self._wait_voting()
+        if self._run.settings.get(ELECTION) == VOTE:
+            await self._have_records_voted_for(node_id)
+
+    async def _have_records_voted_for(self, node_id: int) -> None:
+        """Have the records' replicas on a new disk vote again, as an operator does: moved away from it and back."""
+        others = [number for number in self._cluster.brokers if number != node_id]
+        async with self._cluster.admin("reassigning admin") as admin:
+            for replicas in (others, [*others, node_id]):
+                wanted = {TopicPartition(TOPIC, number): replicas for number in range(self._plan.partitions)}
+                if refused := await admin.alter_partition_reassignments(wanted):
+                    raise SimulationError(f"voters are not changed: {refused}")
+                with trio.fail_after(PROGRESS_S_MAX):
+                    while await admin.list_partition_reassignments():  # noqa: ASYNC110 - nobody tells
+                        await trio.sleep(LOOK_S)
+        self._run.count("replaced disks of voted records")
 
     async def _change_voters(self) -> None:
         """Have one stop to vote and vote again, while something else happens to any of them."""
