@@ -118,10 +118,13 @@ class ClusterTalk(Conversation):
             time.sleep(0.01)
 
     def coordinator(self, key: str, key_type: int = 0) -> str:
-        """Return which broker coordinates a group (0) or a transactional id (1), once it does."""
+        """Return which broker coordinates a group (0) or a transactional id (1), once all brokers know it."""
         fields = {"key": key, "key_type": key_type}
-        answer = self.wait("FindCoordinator", 2, fields, lambda found: found["error_code"] == 0, on="1-setup")
-        return str(answer["node_id"])
+        answers = [
+            self.wait("FindCoordinator", 2, fields, lambda found: found["error_code"] == 0, on=f"{node}-setup")
+            for node in NODES
+        ]
+        return str(answers[0]["node_id"])
 
 
 def run_cluster_session(name: str, session: ClusterSession, addresses: Mapping[str, tuple[str, int]]) -> list[Any]:
