@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .voting_parts import VotingParts
 
 TICK_MS: Final = 25
-"""How often time passes where something happens."""
+"""How often time passes where something happens; on a machine that is slow it rests for as long as that has taken."""
 CALM_TICK_MS: Final = 500
 """How often it is looked who is due, and time passes for elections that are not left alone, at the most seldom."""
 LOOK_AT_ALL_MS: Final = 5000
@@ -267,9 +267,11 @@ class VotingReplicas:
             task_status.started()
             while True:
                 self._woken = trio.Event()
+                begun_ms = self._parts.clock.monotonic_ms()
                 await self._let_time_pass()
                 if self._restless_ms:
-                    await trio.sleep(TICK_MS / 1000)
+                    took_ms = self._parts.clock.monotonic_ms() - begun_ms
+                    await trio.sleep(max(TICK_MS, min(took_ms, CALM_TICK_MS)) / 1000)
                 else:
                     with trio.move_on_after(self._calm_tick_ms / 1000 if self._voting else math.inf):
                         await self._woken.wait()
@@ -296,15 +298,19 @@ class VotingReplicas:
             await self._step_refused(broker_id)
         now_ms = self._parts.clock.monotonic_ms()
         if now_ms >= self._calm_due_ms:
-            self._calm_due_ms = now_ms + self._calm_tick_ms
             await self._look_at_all(now_ms)
+            self._calm_due_ms = self._parts.clock.monotonic_ms() + self._calm_tick_ms  # however long this one took
             return
-        for number, (replica, restless_ms) in enumerate(list(self._restless_ms.items()), 1):
+        for number, replica in enumerate(list(self._restless_ms), 1):
             if number % REPLICAS_PER_TURN == 0:
                 await take_turn()
             self._tick(replica, now_ms)
-            if now_ms - restless_ms >= UNREST_MS and self._restless_ms.get(replica) == restless_ms:
-                del self._restless_ms[replica]
+            self._find_rest(replica, now_ms)
+
+    def _find_rest(self, replica: Replica, now_ms: int) -> None:
+        """Have a replica be restless no more if nothing has happened in it for a while."""
+        if now_ms - self._restless_ms.get(replica, now_ms) >= UNREST_MS:
+            del self._restless_ms[replica]
 
     async def _step_refused(self, broker_id: int) -> None:
         event = PeerRefused(broker_id)
@@ -337,6 +343,7 @@ class VotingReplicas:
             if replica in self._awake:
                 self._hear_leader(replica)
                 self._tick(replica, now_ms)
+                self._find_rest(replica, now_ms)
             self._tell_controller(replica)
             self._leave_alone(replica, now_ms)
         self._looked_ms = now_ms

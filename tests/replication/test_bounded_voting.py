@@ -231,3 +231,52 @@ def test_leaders_whom_the_controller_does_not_record_say_so_once_and_find_their_
             assert 1 <= len(told) <= 2 * len(leading)  # some may be elected after the first answer
 
     run(body)
+
+
+# -- machines that are slow --------------------------------------------------------------------------------------------
+
+SLOW_TURN_S = 0.2
+
+
+def slow_turns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Have others take their time whenever they are let come in between, from now on; return when that was."""
+    taken: list[float] = []
+
+    async def slow() -> None:
+        taken.append(trio.current_time())
+        await trio.sleep(SLOW_TURN_S)
+
+    monkeypatch.setattr(voting_replicas, "REPLICAS_PER_TURN", 2)
+    monkeypatch.setattr(voting_replicas, "take_turn", slow)
+    return taken
+
+
+def test_elections_find_their_rest_where_a_look_at_all_takes_longer_than_it_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", partitions=7) as cluster:
+            await led(cluster, 1, 2, 3)
+            slow_turns(monkeypatch)  # three in a look
+            await trio.sleep(5 * CALM_S)
+
+            assert 3 * SLOW_TURN_S * 1000 > voting_replicas.CALM_TICK_MS
+            assert [len(node.voting._restless_ms) for node in cluster.nodes.values()] == [0, 0, 0]
+            assert [len(node.voting._calm) for node in cluster.nodes.values()] == [7, 7, 7]
+
+    run(body)
+
+
+def test_time_that_passes_for_many_takes_no_more_than_its_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", partitions=2) as cluster:
+            await led(cluster, 1, 2, 3)
+            taken = slow_turns(monkeypatch)  # one in a pass
+            await trio.sleep(2)
+            share = len(taken) / 3 * SLOW_TURN_S / 2
+
+            assert 0.3 < share < 0.6
+
+    run(body)
