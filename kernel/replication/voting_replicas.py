@@ -411,7 +411,10 @@ class VotingReplicas:
             self._keep_later(replica.log.log_dir, key_of(partition), None)
 
     def _tick(self, replica: Replica, now_ms: int) -> None:
-        """Let time pass for a replica; one that is paused asks its leader for nothing, so it does not wait for it."""
+        """Let time pass for a replica; one that is paused asks its leader for nothing, so it does not wait for it.
+
+        What a leader tells now and then, as long as somebody is silent or voters change, does not make it restless.
+        """
         try:
             if replica.is_paused:
                 replica.election.step(FetchEnded(replica.leader_id))
@@ -421,8 +424,10 @@ class VotingReplicas:
             if replica.election.ready() is None:
                 return
             rounds = self._voting.get(replica)
-            if rounds is not None and rounds.is_noted(replica):
+            leads_on = replica.is_leader and leads_in(replica.election, replica.leader_epoch)
+            if rounds is not None and (leads_on or rounds.is_noted(replica)):
                 self.end_what_is_over(replica)
+                rounds.note(replica)
             else:
                 self.note(replica)
         except Exception as error:  # a plugin's: its partition pays, nobody else

@@ -27,6 +27,7 @@ from odradek.kernel.wire.messages.api_56_alter_partition import (
 )
 
 from .small_cluster import LAG_MS, Node, running
+from .test_changing_voters import moved, reassign
 from .test_voting_replicas import committed, followers, led, run
 
 CALM_S = 4.0
@@ -233,7 +234,7 @@ def test_leaders_whom_the_controller_does_not_record_say_so_once_and_find_their_
     run(body)
 
 
-# -- machines that are slow --------------------------------------------------------------------------------------------
+# -- machines that are slow, and brokers that are away -----------------------------------------------------------------
 
 SLOW_TURN_S = 0.2
 
@@ -278,5 +279,43 @@ def test_time_that_passes_for_many_takes_no_more_than_its_share(
             share = len(taken) / 3 * SLOW_TURN_S / 2
 
             assert 0.3 < share < 0.6
+
+    run(body)
+
+
+def test_a_leader_that_tells_a_silent_voter_of_itself_is_not_restless_by_that(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            silent = followers(cluster)[0]
+            cluster.cut(silent.broker_id, *(each for each in (0, 1, 2, 3) if each != silent.broker_id))
+            await trio.sleep(3 * CALM_S)
+            asked_count = len(cluster.asked)
+            await trio.sleep(CALM_S)
+
+            assert not leader.voting._restless_ms
+            assert len(cluster.asked) > asked_count  # it is told all the same
+
+    run(body)
+
+
+def test_a_leader_whose_next_voter_does_not_come_is_not_restless_and_tells_the_controller_seldom(
+    tmp_path: Path,
+) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", brokers=4) as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            cluster.cut(4, 0, 1, 2, 3)
+            reassign(cluster, 1, 2, 3, 4)
+            cluster.deaf = {1, 2, 3, 4}  # what is told changes nothing, so there is no news
+            await trio.sleep(2 * CALM_S)
+            cluster.asked.clear()
+            await trio.sleep(CALM_S)
+            told_count = sum(isinstance(each, AlterPartitionRequest) for each in cluster.asked)
+
+            assert not leader.voting._restless_ms
+            assert 1 <= told_count <= CALM_S * 1000 / voting_replicas.CALM_TICK_MS + 1
+            cluster.heal()
+            await moved(cluster, 1, 2, 3, 4)
 
     run(body)
