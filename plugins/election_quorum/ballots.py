@@ -11,8 +11,8 @@ Only to who has a log that is long enough, but for a vote given before: one whos
 own, or the same, and its end no smaller.
 
 A voter that may have lost the end of its log, with the power, or does not know how new it is, says so with its vote:
-what it compares by may be too short. Such votes are none of a majority. They count where every voter has given its own:
-then there is no longer log.
+what it compares by may be too short. Such votes are none of a majority. They count where every voter has given its own,
+and whoever voted before where the voters have just changed: then there is no longer log.
 
 *Source:* KIP-595, KIP-996; `canGrantVote` of Kafka 4.3's states.
 """
@@ -94,20 +94,26 @@ class Ballots:
     def unknown(self, voters: Voters) -> tuple[ReplicaKey, ...]:
         """Return who has not answered."""
         answered = self._granted | self._doubtful | self._refused
-        return tuple(key for key in voters.keys if key.broker_id not in answered)
+        return tuple(key for key in self._needed(voters) if key.broker_id not in answered)
 
     def missing(self, voters: Voters) -> tuple[ReplicaKey, ...]:
         """Return who has not given its vote."""
-        return tuple(key for key in voters.keys if key.broker_id not in self._granted)
+        return tuple(key for key in self._needed(voters) if key.broker_id not in self._granted)
+
+    def _needed(self, voters: Voters) -> tuple[ReplicaKey, ...]:
+        return voters.in_doubt if self._doubtful else voters.keys
 
     def is_won(self, voters: Voters) -> bool:
-        """Return whether more than half have given theirs without a doubt, or all have."""
-        return self._certain(voters) >= voters.majority or 0 < len(voters) == len(self.granting(voters))
+        """Return whether more than half have given theirs without a doubt, or all have, and all former voters."""
+        given = self._granted | self._doubtful
+        has_all = len(voters) > 0 and all(key.broker_id in given for key in voters.in_doubt)
+        return has_all or self._certain(voters) >= voters.majority
 
     def is_lost(self, voters: Voters) -> bool:
         """Return whether too many have refused theirs."""
-        unknown = len(self.unknown(voters))
-        has_refusal = len(self.granting(voters)) + unknown < len(voters)
+        refusing = self._refused - self._granted - self._doubtful
+        has_refusal = any(key.broker_id in refusing for key in self._needed(voters))
+        unknown = sum(key in voters.keys for key in self.unknown(voters))
         return has_refusal and self._certain(voters) + unknown < voters.majority
 
     def __repr__(self) -> str:

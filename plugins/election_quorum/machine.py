@@ -250,7 +250,7 @@ class QuorumElection:
         if replica.voters.record is not None and replica.voters.offset < replica.own_end:
             return
         self._named = state
-        voters = Voters.of_replicas(state.voters or state.replicas, state.voters_epoch)
+        voters = Voters.of_replicas(state.voters or state.replicas, state.voters_epoch, state.former_voters)
         if voters != replica.voters or not replica.has_begun:
             replica.change_voters(voters)
         replica.name_leader(state.leader, state.leader_epoch)

@@ -126,7 +126,7 @@ class Replica:
         """
         if self.is_voter:
             return self.voters.epoch >= self.voters_epoch
-        is_committed = self.voters.offset < self.high_watermark
+        is_committed = self.voters.record is None or self.voters.offset < self.high_watermark
         return not is_committed and any(key.means(self.me) for key in self.voters.former)
 
     def last_record(self) -> messages.LastRecord:

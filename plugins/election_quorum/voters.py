@@ -42,7 +42,7 @@ class Voters:
         keys: The voters: by broker id, or in the order of the metadata's replicas, the preferred leader first.
         record: The record that names them, None for voters that are set from outside the log (`kraft.version` 0).
         offset: Of the record in the log, -1 where it is not in it.
-        former: Who voted before that record.
+        former: Who voted before that record, or before those of the metadata, as long as these have not elected anybody.
         epoch: The partition epoch with which voters began whom the metadata names; 0 for the first, and for a record's.
     """
 
@@ -53,9 +53,9 @@ class Voters:
     epoch: int = 0
 
     @classmethod
-    def of_replicas(cls, broker_ids: Iterable[int], epoch: int = 0) -> Voters:
+    def of_replicas(cls, broker_ids: Iterable[int], epoch: int = 0, former_ids: Iterable[int] = ()) -> Voters:
         """Return voters that nothing but their brokers' ids is known of, in this order."""
-        return cls(tuple(ReplicaKey(broker_id) for broker_id in dict.fromkeys(broker_ids)), epoch=epoch)
+        return cls(_keys_of_brokers(broker_ids), epoch=epoch, former=_keys_of_brokers(former_ids))
 
     @classmethod
     def of_record(cls, record: KRaftVoters, offset: int, former: KRaftVoters | None = None) -> Voters:
@@ -66,6 +66,15 @@ class Voters:
     def majority(self) -> int:
         """How many of them are more than half."""
         return len(self.keys) // 2 + 1
+
+    @property
+    def in_doubt(self) -> tuple[ReplicaKey, ...]:
+        """Whose votes are needed where a majority is in doubt: all who may have what is committed, former voters too.
+
+        Where a record names the voters, whoever knows it has what was committed before it.
+        """
+        former = self.former if self.record is None else ()
+        return (*self.keys, *(key for key in former if key not in self.keys))
 
     def find(self, broker_id: int) -> ReplicaKey | None:
         """Return the voter of a broker."""
@@ -84,6 +93,10 @@ class Voters:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.keys)) or "nobody"
+
+
+def _keys_of_brokers(broker_ids: Iterable[int]) -> tuple[ReplicaKey, ...]:
+    return tuple(ReplicaKey(broker_id) for broker_id in dict.fromkeys(broker_ids))
 
 
 def _keys_of(record: KRaftVoters) -> tuple[ReplicaKey, ...]:

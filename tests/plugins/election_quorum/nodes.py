@@ -128,6 +128,7 @@ class Node:
         self.fetch_max = 3
         self.may_have_lost = False
         self.knows_epochs = True
+        self.named: PartitionState | None = None
         self.election: QuorumElection
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -185,7 +186,13 @@ class Node:
                 self.election.step(VotersChanged(named[-1][1], named[-1][0], former))
             return
         state = PartitionState(-1, 0, 0, replicas=self.founding, isr=self.founding)
-        self.election.step(MetadataChanged(state, 1))
+        self.election.step(MetadataChanged(self.named or state, 1))
+
+    def name(self, state: PartitionState) -> None:
+        """Have the metadata say this of the voters, in this life and the next."""
+        self.named = state
+        if self.is_alive:
+            self._tell_voters()
 
     # -- effects -------------------------------------------------------------------------------------------------------
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
+import attrs
 import pytest
 
-from odradek.kernel.api import CorruptionError
+from odradek.kernel.api import CorruptionError, PartitionState
 from odradek.plugins.election_quorum.ballots import State
 from odradek.plugins.election_quorum.standing import Standing, decode_standing, encode_standing
 
@@ -160,3 +161,62 @@ def test_a_doubt_is_kept_and_read() -> None:
     assert b"mayHaveLost" not in encode_standing(Standing(3, 2))
     with pytest.raises(CorruptionError, match="mayHaveLost 'yes'"):
         decode_standing(encode_standing(standing).replace(b"true", b'"yes"'))
+
+
+# -- while the controller changes who votes ----------------------------------------------------------------------------
+
+SHRINKING = PartitionState(
+    -1, 0, 5, (1, 2, 3), (1, 2, 3), removing_replicas=(3,), voters=(1, 2), former_voters=(1, 2, 3), voters_epoch=5
+)
+"""Broker 3 is to have no vote any more, and nobody was elected by the other two."""
+TAKEN_BACK = attrs.evolve(
+    SHRINKING, partition_epoch=6, removing_replicas=(), voters=(), former_voters=(1, 2), voters_epoch=6
+)
+
+
+def name(quorum: Quorum, state: PartitionState) -> None:
+    """Have the metadata say this of the voters to all of them."""
+    for node in quorum.nodes.values():
+        node.name(state)
+
+
+def test_what_former_voters_have_is_not_lost_by_newer_ones_of_whom_one_is_in_doubt() -> None:
+    quorum = Quorum()
+    lacks, loses, has = (quorum.nodes[each] for each in (1, 2, 3))
+    quorum.written()
+    lacks.crash()
+    quorum.run()
+    leader = quorum.leader()
+    assert leader is not None
+    leader.append("v4")
+    leader.flush()
+    quorum.run()
+    for node in (loses, has):
+        node.crash()
+    loses.lose_power(len(loses.log) - 2)
+    name(quorum, SHRINKING)
+    for node in (lacks, loses, has):
+        node.start()
+    quorum.run()
+    led = quorum.leader()
+    name(quorum, TAKEN_BACK)
+    quorum.run()
+
+    assert led is None
+    assert quorum.leader() is has
+    assert [entry.value for entry in lacks.log if entry.value.startswith("v")] == ["v1", "v2", "v3", "v4"]
+
+
+def test_newer_voters_of_whom_all_are_in_doubt_elect_the_longest_log_if_no_former_one_has_more() -> None:
+    quorum = Quorum()
+    quorum.written()
+    name(quorum, SHRINKING)
+    for node, kept in zip(quorum.nodes.values(), (1, 3, 2), strict=True):
+        node.lose_power(kept)
+    for node in quorum.nodes.values():
+        node.start()
+    quorum.run()
+    leader = quorum.leader()
+
+    assert leader is quorum.nodes[2]
+    assert [entry.value for entry in leader.log if entry.value.startswith("v")] == ["v1", "v2"]
