@@ -100,7 +100,10 @@ def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now
     """Load the newest sound snapshot; return from where on the log is to be replayed.
 
     That is at the snapshot, or where the first segment begins, also below the log's start: who began a transaction
-    there, whose records are partly deleted, may still have to be told as aborted.
+    there, whose records are partly deleted, may still have to be told as aborted. A snapshot of before that is of no
+    use: by its sequences the next batch would be out of order, and its transactions would never end.
+
+    *Source:* ProducerStateManager.truncateAndReload, which deletes what was taken at the log's start, too.
     """
     # Of the part of a tiered log that is in the store there is nothing to replay: its indexes tell it. `segments` would
     # tell where the first begins, and look for times in all of them.
@@ -108,6 +111,9 @@ def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now
     first_offset = next((read_header(batch).base_offset for batch in batches), partition_log.log_end_offset)
     aborted = _read_indexes(partition_log)
     for offset in reversed(partition_log.sidecars(SNAPSHOT_KIND) if aborted is not None else ()):
+        if offset < first_offset:  # what came between was deleted: nobody knows what its producers did there
+            partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
+            continue
         try:
             entries = snapshot_entries(partition_log.read_sidecar(offset, SNAPSHOT_KIND))
         except CorruptionError as error:
@@ -117,7 +123,7 @@ def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now
         yield from producers.load_in_steps(
             entries, [each for each in aborted or () if each.last_offset < offset], now_ms
         )
-        return max(offset, first_offset)
+        return offset
     producers.load((), [each for each in aborted or () if each.last_offset < first_offset], now_ms)
     return first_offset
 

@@ -12,7 +12,7 @@ from odradek.kernel.api import LogConfig, PartitionLog
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from odradek.kernel.partitions.producer_table import ProducerStateTable
-from odradek.kernel.partitions.recovery import recover_in_steps
+from odradek.kernel.partitions.recovery import recover_in_steps, replay
 from odradek.kernel.partitions.transaction_index import (
     TRANSACTION_INDEX_KIND,
     AbortedTransaction,
@@ -128,3 +128,28 @@ def test_an_index_forgets_transactions_whose_markers_were_deleted(tmp_path: Path
     run_at_once(recover_in_steps(log, ProducerStateTable(1 << 40), 0))
 
     assert decode_transaction_index(log.read_sidecar(10, TRANSACTION_INDEX_KIND)) == [here]
+
+
+def test_a_snapshot_of_before_what_was_deleted_says_nothing_of_producers(tmp_path: Path) -> None:
+    """What came between is not there to be read: with its last sequence the next batch would be out of order."""
+    engine, log = opened(tmp_path)
+    append(log, producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    known = ProducerStateTable(1 << 40)
+    replay(log, known, 0)
+    log.write_sidecar(1, SNAPSHOT_KIND, encode_snapshot(known.snapshot()))
+    append_marker(log, producer_id=5)
+    append(log, producer_id=5, producer_epoch=0, base_sequence=1)
+    log.roll()
+    append(log, producer_id=6, producer_epoch=0, base_sequence=0)
+    log.flush()
+    log.delete_segments_below(3)
+    engine.checkpoint({})
+    engine.abandon()
+    _, again = opened(tmp_path)
+    producers = ProducerStateTable(1 << 40)
+
+    run_at_once(recover_in_steps(again, producers, 0))
+
+    assert [state.producer_id for state in producers.states()] == [6]
+    assert producers.transactions.last_stable_offset(again.log_end_offset) == 4
+    assert not again.sidecars(SNAPSHOT_KIND)
