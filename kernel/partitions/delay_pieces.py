@@ -120,11 +120,15 @@ class Carrying:
         while self._piece_bytes < PIECE_BYTES and not self._is_stopped and self.is_led:
             start = max(self._position, replica.log.log_start_offset)
             needed_at = self._ledger.needed_at(start, replica.high_watermark)
-            if needed_at is None or needed_at >= self.below:
-                self._position = max(start, self.below)
+            end = self.below if needed_at is None else min(needed_at, self.below)
+            first_open = self._ledger.first_open
+            if first_open is not None and first_open < end:  # it may be over, and wait, before the log starts later
+                self._position, self._is_stopped = max(start, first_open), True
                 return
-            self._position = needed_at
-            yield from self._carry_stretch(min(self.below, stretch_end(needed_at)))
+            self._position = max(start, end)
+            if self._position >= self.below:
+                return
+            yield from self._carry_stretch(min(self.below, stretch_end(self._position)))
 
     def _carry_stretch(self, end_offset: int) -> Generator[None, None, None]:
         """Carry what waits from the position on below an offset, as far as a piece goes."""

@@ -91,6 +91,27 @@ def test_what_waits_for_its_transaction_stays_and_so_does_all_behind_it(partitio
     assert sorted(value or b"" for value in partition.values()) == [b"behind", b"later", b"of a transaction"]
 
 
+@pytest.mark.parametrize("behind", [0, 1 << 12])
+def test_what_begins_to_wait_while_others_are_carried_stays(tmp_path: Path, behind: int) -> None:
+    """Its transaction was open as it was passed, and is committed before the log may start behind the others."""
+    partition = DelayedPartition(tmp_path)
+    partition.produce([LATER], 0, is_transactional=True)
+    if behind:
+        partition.produce([NOW] * behind)
+        partition.produce([Sent(b"behind", 1_000)])
+    replica = partition.replica
+    carrying = partition.delivery.carrying.begin(replica, replica.high_watermark)
+
+    run_at_once(carrying.step())
+    partition.end_transaction(is_commit=True)
+    while run_at_once(carrying.step()):
+        partition.write()
+    assert replica.log.log_start_offset == 0
+    partition.pass_time(1_000)
+    assert b"later" in partition.values()
+    partition.close()
+
+
 def test_what_was_aborted_is_not_carried(partition: DelayedPartition) -> None:
     partition.produce([LATER], 0, is_transactional=True)
     partition.end_transaction(is_commit=False)
