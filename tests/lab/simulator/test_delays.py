@@ -52,3 +52,10 @@ def test_sabotage_is_found_within_so_many_seeds(
 
     failures = (run_seed(DELAYS, seed, {}).failure for seed in range(1, seeds_max + 1))
     assert any(failure and rule in failure for failure in failures)
+
+
+def test_all_that_are_in_sync_do_not_lose_their_power_at_once() -> None:
+    """As found: one stood still for so long that it is told of only after it goes on, and the next accident begins."""
+    levels = {"odradek.delay.queue": "levels", "odradek.delay.levels": "20ms,100ms,1s,5s,15s"}
+
+    assert run_seed(DELAYS, 13, levels).failure == ""
