@@ -1,4 +1,7 @@
-"""Shell: carries forward what waits in one partition below an offset: pieces, each committed before the next.
+"""Shell: carries forward what waits in one partition below an offset: pieces, each kept before the next.
+
+A piece is kept when it is committed, and synced to the leader's disk: what waits may have been there for years, and a
+loss of power takes no more of it than it would have taken before. Then the log may start behind where it waited.
 
 What waits for the end of its transaction is not carried: that ends soon, and until then its segment stays.
 
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PIECE_BYTES: Final = 1 << 20
-"""About so much is appended before it has to be committed and the log's start follows."""
+"""About so much is appended before it has to be kept and the log's start follows."""
 AGAIN_MS: Final = 24 * 60 * 60 * 1000
 GROWN_TIMES: Final = 2
 
@@ -70,7 +73,8 @@ class Carrying:
         self._ledger = replica.delays
         self._leader_epoch = replica.leader_epoch
         self._position = replica.log.log_start_offset  # what waited below was carried, or was delivered
-        self._committed_at: int | None = None  # when the high watermark is there, the log may start at the position
+        self._committed_at: int | None = None  # when all below is committed and durable, the log may start later
+        self._is_flush_asked_for = False
         self._is_stopped = False  # what lies at the position is not carried now
         self._piece_bytes = 0
 
@@ -94,7 +98,7 @@ class Carrying:
         if not self.is_led:
             return False
         if self._committed_at is not None:
-            if self.replica.high_watermark < self._committed_at:
+            if not self._is_kept(self._committed_at):
                 return True
             self._advance()
             self._committed_at = None
@@ -102,7 +106,20 @@ class Carrying:
                 return False
         yield from self._carry_piece()
         self._committed_at = self.replica.log.log_end_offset
+        self._is_flush_asked_for = False
         return self.is_led
+
+    def _is_kept(self, end_offset: int) -> bool:
+        """Return whether all below an offset is committed, and durable here: where it was carried from it may be."""
+        replica = self.replica
+        if replica.high_watermark < end_offset:
+            return False
+        if replica.log.recovery_point >= end_offset:
+            return True
+        if not self._is_flush_asked_for:
+            self._is_flush_asked_for = True
+            self._writes.ask_for_flush(replica)
+        return False
 
     def _advance(self) -> None:
         replica, start = self.replica, min(self._position, self.below)

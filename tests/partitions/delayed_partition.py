@@ -206,7 +206,16 @@ class DelayedPartition:
 
     def write(self) -> None:
         self.hosted.writes.stage(self.replica)
-        self.hosted.writes.write_staged()
+        self.write_staged()
+
+    def write_staged(self) -> None:
+        """Write what is staged, and flush what is to be flushed."""
+        writes = self.hosted.writes
+        writes.write_staged()
+        queue, writes.flush_queue = writes.flush_queue, []
+        for replica in queue:
+            replica.log.flush()
+            writes.note_flushed(replica, replica.log, None)
 
     def deliver(self) -> None:
         """Have all that is due appended."""
@@ -228,7 +237,7 @@ class DelayedPartition:
         for _ in range(LOOKS):
             if not run_at_once(carrying.step()):
                 break
-            self.hosted.writes.write_staged()
+            self.write_staged()
         return carrying.carried_count
 
     def take_segments(self, below: int) -> int:

@@ -143,7 +143,8 @@ def test_what_was_carried_is_carried_again_once_much_came_behind_it(partition: D
     assert partition.carry(partition.replica.high_watermark) == 1
 
 
-def test_the_log_starts_later_only_when_what_was_carried_is_committed(tmp_path: Path) -> None:
+def test_the_log_starts_later_only_when_what_was_carried_is_committed_and_durable(tmp_path: Path) -> None:
+    """What waits may have been on the disk for years: a loss of power takes it neither there nor here."""
     partition = DelayedPartition(tmp_path)
     partition.produce([LATER])
     replica = partition.replica
@@ -152,10 +153,15 @@ def test_the_log_starts_later_only_when_what_was_carried_is_committed(tmp_path: 
     assert run_at_once(carrying.step())
     assert replica.log.log_end_offset > replica.high_watermark  # nothing was written yet
     assert run_at_once(carrying.step())
+    partition.hosted.writes.write_staged()
+    for _ in range(2):
+        assert run_at_once(carrying.step())
     assert replica.log.log_start_offset == 0
+    assert len(partition.hosted.writes.flush_queue) == 1
     partition.write()
     assert not run_at_once(carrying.step())
     assert replica.log.log_start_offset > 0
+    assert replica.log.recovery_point == replica.log.log_end_offset
     partition.close()
 
 
@@ -253,7 +259,7 @@ def test_retention_has_it_carried_and_takes_the_segments_the_next_time(partition
             nursery.start_soon(partition.delivery.carrying.run)
             await retention.clean()
             while replica.log.log_start_offset < end:
-                hosted.writes.write_staged()
+                partition.write_staged()
                 await trio.sleep(delay_carrying.PAUSE_S / 10)
             nursery.cancel_scope.cancel()
 

@@ -76,6 +76,8 @@ class Pair:
         if self.random.random() < 0.7:
             self.replicate(1000)
             run_at_once(carrying.step())
+            leader.write_staged()
+            run_at_once(carrying.step())
             start = leader.replica.log.log_start_offset
             self.gone |= {record.offset: record.value for record in leader.seen() if record.offset < start}
             news = self.random.choice([self.hear_of_start, self.fall_behind, None])
