@@ -17,22 +17,23 @@ from .companion import build_companion
 from .held import HeldRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from .companion import Companion, WaitingEntry
 
 CARRIED_RECORDS_MAX: Final = 1 << 12
 CARRIED_BYTES_MAX: Final = 1 << 20
-"""So much one batch carries at most, decompressed, unless one record has more."""
+"""With so much a batch is full, decompressed."""
 
 
-def carry(offset: int, companion: Companion, waiting: Sequence[WaitingEntry], now_ms: int) -> Iterator[bytearray]:
+def carry(offset: int, companion: Companion, waiting: Iterable[WaitingEntry], now_ms: int) -> Iterator[bytearray]:
     """Iterate over the batches that carry forward what waits in a companion, their offset and epoch to be assigned.
 
     Args:
         offset: The companion's.
         companion: What it says.
-        waiting: The entries of it that are carried, in its order.
+        waiting: The entries of it that are carried, in its order. Of those of a batch the first is asked for only when
+            the batch is: what was given out before may be appended by then.
         now_ms: The wall clock: how old they are for retention.
 
     Raises:
@@ -44,12 +45,12 @@ def carry(offset: int, companion: Companion, waiting: Sequence[WaitingEntry], no
     size_bytes = 0
     for entry in waiting:
         record = held.encoded(entry.origin)
-        if entries and (len(entries) >= CARRIED_RECORDS_MAX or size_bytes + len(record) > CARRIED_BYTES_MAX):
-            yield _batch(offset, companion, entries, records, now_ms)
-            entries, records, size_bytes = [], [], 0
         entries.append(entry)
         records.append(record)
         size_bytes += len(record)
+        if len(entries) >= CARRIED_RECORDS_MAX or size_bytes >= CARRIED_BYTES_MAX:
+            yield _batch(offset, companion, entries, records, now_ms)
+            entries, records, size_bytes = [], [], 0
     if entries:
         yield _batch(offset, companion, entries, records, now_ms)
 

@@ -210,13 +210,15 @@ class DelayLedger:
         elsewhere = self._carried.of(offset)
         found = []
         for entry in companion.entries:
-            key = entry[:2]
-            if entry.is_canceller or entry.is_dead or key in elsewhere:
-                continue
-            waits = key > self._through or key in self._late
-            if waits and not self.is_withdrawn(entry):
+            is_record = not entry.is_canceller and not entry.is_dead
+            if is_record and entry[:2] not in elsewhere and self.still_waits(entry):
                 found.append(entry)
         return found
+
+    def still_waits(self, entry: WaitingEntry) -> bool:
+        """Return whether a record that has waited was neither delivered nor withdrawn."""
+        key = entry[:2]
+        return (key > self._through or key in self._late) and not self.is_withdrawn(entry)
 
     def is_withdrawn(self, entry: WaitingEntry) -> bool:
         """Return whether a record that waits was withdrawn: by its name, or by a DeleteRecords."""

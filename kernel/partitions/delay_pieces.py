@@ -13,11 +13,13 @@ many offsets behind it as records wait.
 from __future__ import annotations
 
 import logging
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from ..delay.carrying import carry
 from ..delay.companion import COMPANION_OFFSETS, CompanionReader
 from ..delay.ledger import stretch_end
+from ..machine.turnstile import SLICE_STEPS
 from ..records.batch import CorruptRecordsError, read_header
 from ..types import NO_PRODUCER_ID
 from .delay_recovery import ENTRY_BYTES
@@ -25,9 +27,9 @@ from .leading import advance_log_start, append_carried
 from .recovery import BYTES_PER_STEP
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable, Iterator
 
-    from ..delay.companion import Companion
+    from ..delay.companion import Companion, WaitingEntry
     from ..machine.clock import Clock
     from ..records.batch import BatchHeader
     from .changed_replicas import ChangedReplicas
@@ -38,6 +40,8 @@ log = logging.getLogger(__name__)
 
 PIECE_BYTES: Final = 1 << 20
 """About so much is appended before it has to be kept and the log's start follows."""
+PIECE_RECORDS: Final = 1 << 13
+"""Or so many: as the log starts later, all of them come to count in one go."""
 AGAIN_MS: Final = 24 * 60 * 60 * 1000
 GROWN_TIMES: Final = 2
 
@@ -76,7 +80,7 @@ class Carrying:
         self._committed_at: int | None = None  # when all below is committed and durable, the log may start later
         self._is_flush_asked_for = False
         self._is_stopped = False  # what lies at the position is not carried now
-        self._piece_bytes = 0
+        self._piece_bytes = self._piece_records = 0
 
     def __repr__(self) -> str:
         return f"<Carrying: {self.replica.partition}, from {self._position} to {self.below}>"
@@ -87,6 +91,10 @@ class Carrying:
         replica = self.replica
         is_same = replica.leader_epoch == self._leader_epoch and replica.delays is self._ledger
         return is_same and replica.is_leader and replica.offline_reason is None
+
+    @property
+    def _is_full(self) -> bool:
+        return self._piece_bytes >= PIECE_BYTES or self._piece_records >= PIECE_RECORDS
 
     def step(self) -> Generator[None, None, bool]:
         """Carry one piece, or have the log start behind the one before; return False when there is no more to do.
@@ -133,8 +141,8 @@ class Carrying:
 
     def _carry_piece(self) -> Generator[None, None, None]:
         replica = self.replica
-        self._piece_bytes = 0
-        while self._piece_bytes < PIECE_BYTES and not self._is_stopped and self.is_led:
+        self._piece_bytes = self._piece_records = 0
+        while not self._is_full and not self._is_stopped and self.is_led:
             start = max(self._position, replica.log.log_start_offset)
             needed_at = self._ledger.needed_at(start, replica.high_watermark)
             end = self.below if needed_at is None else min(needed_at, self.below)
@@ -158,7 +166,7 @@ class Carrying:
                 continue  # it holds the position
             if not self.is_led or (not reader.is_amidst and self._ends_at(header.base_offset, end_offset)):
                 return
-            self._take(reader, batch, header)
+            yield from self._take(reader, batch, header)
             if self._is_stopped:
                 return
             if not reader.is_amidst:
@@ -168,21 +176,21 @@ class Carrying:
     def _ends_at(self, offset: int, end_offset: int) -> bool:
         first_open = self._ledger.first_open
         self._is_stopped = first_open is not None and offset >= first_open
-        is_end = self._is_stopped or offset >= end_offset or self._piece_bytes >= PIECE_BYTES
+        is_end = self._is_stopped or offset >= end_offset or self._is_full
         if is_end:
             self._position = offset
         return is_end
 
-    def _take(self, reader: CompanionReader, batch: memoryview, header: BatchHeader) -> None:
-        """Take the next batch; nothing is awaited between looking at what waits and appending it."""
+    def _take(self, reader: CompanionReader, batch: memoryview, header: BatchHeader) -> Generator[None, None, None]:
+        """Take the next batch; nothing is awaited between looking whether a record waits and appending it."""
         try:
             counted = reader.saw(batch, header)
         except CorruptRecordsError:
             return  # the ledger has told of it
         if counted is not None and not counted.companion.is_delivery:
-            self._carry(*counted)
+            yield from self._carry(*counted)
 
-    def _carry(self, header: BatchHeader, companion: Companion) -> None:
+    def _carry(self, header: BatchHeader, companion: Companion) -> Generator[None, None, None]:
         replica, ledger, offset = self.replica, self._ledger, header.base_offset
         if companion.producer_id != NO_PRODUCER_ID and _is_aborted(replica, offset, companion):
             return
@@ -196,14 +204,23 @@ class Carrying:
             if self._is_stopped:
                 return
         try:
-            batches = list(carry(offset, companion, waiting, now_ms))
+            for batch in carry(offset, companion, self._still_waiting(waiting), now_ms):
+                append_carried(replica, (batch,))
+                self._writes.stage(replica)
+                self._piece_bytes += len(batch)
+                yield from repeat(None, SLICE_STEPS)  # to compress it took long enough
+                if not self.is_led:
+                    return
         except CorruptRecordsError as error:
             ledger.on_unreadable(offset, error)  # nobody will ever read it: what is behind it goes on
-            return
-        append_carried(replica, batches)
-        self._writes.stage(replica)
-        self.carried_count += len(waiting)
-        self._piece_bytes += sum(map(len, batches))
+
+    def _still_waiting(self, waiting: Iterable[WaitingEntry]) -> Iterator[WaitingEntry]:
+        """Iterate over what was not delivered or withdrawn meanwhile, and count it as carried."""
+        for entry in waiting:
+            if self._ledger.still_waits(entry):
+                self._piece_records += 1
+                self.carried_count += 1
+                yield entry
 
 
 def _is_aborted(replica: Replica, offset: int, companion: Companion) -> bool:

@@ -16,6 +16,7 @@ from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.delay import carrying
 from odradek.kernel.delay.companion import read_companion
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.machine.system.threads import SystemThreads
@@ -221,6 +222,39 @@ def test_what_is_read_is_read_in_steps(partition: DelayedPartition) -> None:
 
     assert sum(1 for _ in carrying.step()) > 300
     assert SLICE_STEPS == 1_000
+
+
+def test_much_of_one_companion_is_carried_in_slices_and_what_is_delivered_between_two_is_not(
+    partition: DelayedPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carrying, "CARRIED_RECORDS_MAX", 4)
+    sent = [b"%d" % number for number in range(12)]
+    partition.produce([Sent(value, 1_000 + number // 6) for number, value in enumerate(sent)])
+    replica = partition.replica
+    end = replica.log.log_end_offset
+    step = partition.delivery.carrying.begin(replica, replica.high_watermark).step()
+    while replica.log.log_end_offset == end:
+        next(step)
+    partition.write()
+    partition.pass_time(1_000)
+
+    assert sum(1 for _ in step) > SLICE_STEPS
+    partition.write()
+    assert len(carried_from(partition)) == 3  # four; of the next four two; the last four
+    partition.pass_time(1_000)
+    assert partition.values() == sent
+
+
+def test_a_piece_has_so_many_records_at_most(partition: DelayedPartition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it comes to count in one go, as the log starts later."""
+    monkeypatch.setattr(delay_pieces, "PIECE_RECORDS", 5)
+    for number in range(20):
+        partition.produce([Sent(b"%d" % number, 1_000)])
+    replica = partition.replica
+    piece = partition.delivery.carrying.begin(replica, replica.high_watermark)
+
+    run_at_once(piece.step())
+    assert piece.carried_count == 5
 
 
 def test_what_cannot_be_read_is_told_and_left_behind(partition: DelayedPartition) -> None:
