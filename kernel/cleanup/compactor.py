@@ -365,7 +365,7 @@ class Compactor:
 
     def _job_of(self, candidate: _Candidate, settings: CompactorSettings) -> CompactionJob:
         replica, plan, wanted = candidate.replica, candidate.topic.plan, candidate.plan
-        delays = replica.delays
+        delays, kept_end = replica.delays, min(replica.high_watermark, replica.log.recovery_point)
         threads = max(settings.threads, 1)
         return CompactionJob(
             compaction=wanted.compaction,
@@ -386,7 +386,7 @@ class Compactor:
             delete_retention_ms=plan.cleanup.delete_retention_ms,
             now_ms=self._clock.now_ms(),
             expiries=wanted.expiries,
-            needed_stretches=None if delays is None else delays.needed_stretches(replica.high_watermark),
+            needed_stretches=None if delays is None else delays.needed_stretches(kept_end),
         )
 
 

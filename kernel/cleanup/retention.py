@@ -139,7 +139,8 @@ def sparing_delayed(replica: Replica, deletion: Deletion) -> Deletion:
     """
     if replica.delay_beginning is not None:
         return attrs.evolve(deletion, below=min(deletion.below, replica.log.log_start_offset))
-    needed_from = None if replica.delays is None else replica.delays.needed_from(replica.high_watermark)
+    kept_end = min(replica.high_watermark, replica.log.recovery_point)
+    needed_from = None if replica.delays is None else replica.delays.needed_from(kept_end)
     if needed_from is None or needed_from >= deletion.below:
         return deletion
     return attrs.evolve(deletion, below=min(needed_from, replica.log.active_base_offset))

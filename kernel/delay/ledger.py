@@ -169,29 +169,30 @@ class DelayLedger:
 
     # --------------------------------------------------------------------------------------- what the log has to keep
 
-    def needed_from(self, high_watermark: int) -> int | None:
+    def needed_from(self, kept_end: int) -> int | None:
         """Return an offset at or below the first companion of which something waits; None where nothing does.
 
         Args:
-            high_watermark: Of the log: what a delivery behind it has delivered another leader may not have, and waits.
+            kept_end: What a delivery behind it has delivered may wait again: there another leader may not have it, or a
+                loss of power may take it.
         """
-        self._forget_delivered(high_watermark)
+        self._forget_delivered(kept_end)
         starts = [stretch << _HELD_SHIFT for stretch in self._held]
         return min([*starts, *self._open_companions()], default=None)
 
-    def needed_at(self, offset: int, high_watermark: int) -> int | None:
+    def needed_at(self, offset: int, kept_end: int) -> int | None:
         """Return the first offset from `offset` on where a companion may lie of which something waits; None: nowhere.
 
         What waits for the end of its transaction is left out, see `first_open`.
         """
-        self._forget_delivered(high_watermark)
+        self._forget_delivered(kept_end)
         first = offset >> _HELD_SHIFT
         stretch = min((stretch for stretch in self._held if stretch >= first), default=None)
         return None if stretch is None else max(stretch << _HELD_SHIFT, offset)
 
-    def needed_stretches(self, high_watermark: int) -> frozenset[int]:
+    def needed_stretches(self, kept_end: int) -> frozenset[int]:
         """Return the numbers of all stretches where a companion may lie of which something waits, or may come to."""
-        self._forget_delivered(high_watermark)
+        self._forget_delivered(kept_end)
         opened = (each.companion for entries in self._open.values() for each in entries)
         return frozenset(self._held).union(map(stretch_of, opened))
 
@@ -232,8 +233,8 @@ class DelayLedger:
     def _open_companions(self) -> list[int]:
         return [entries[0].companion for entries in self._open.values()]
 
-    def _forget_delivered(self, high_watermark: int) -> None:
-        while self._deliveries and self._deliveries[0][0] <= high_watermark:
+    def _forget_delivered(self, kept_end: int) -> None:
+        while self._deliveries and self._deliveries[0][0] <= kept_end:
             self._committed_ms = self._deliveries.popleft()[1]
         if not self.queue.waiting_count and not self._deliveries:
             self._held.clear()

@@ -144,7 +144,7 @@ class Carrying:
         self._piece_bytes = self._piece_records = 0
         while not self._is_full and not self._is_stopped and self.is_led:
             start = max(self._position, replica.log.log_start_offset)
-            needed_at = self._ledger.needed_at(start, replica.high_watermark)
+            needed_at = self._ledger.needed_at(start, min(replica.high_watermark, replica.log.recovery_point))
             end = self.below if needed_at is None else min(needed_at, self.below)
             first_open = self._ledger.first_open
             if first_open is not None and first_open < end:  # it may be over, and wait, before the log starts later

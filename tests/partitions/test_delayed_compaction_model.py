@@ -19,7 +19,7 @@ from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.records.batch import read_header
 from odradek.plugins.cleanup import odradek_cleanup_policies
 
-from .delayed_partition import DelayedPartition
+from .delayed_partition import DelayedPartition, Sent
 from .test_delayed_records_model import AFTER_MS_MAX, Story
 
 STEPS = 80
@@ -57,6 +57,8 @@ class CompactedStory(Story):
         log = self.partition.replica.log
         if log.active_base_offset < log.log_end_offset and self.random.random() < 0.7:
             log.roll()
+        if self.random.random() < 0.7:
+            log.flush()  # what was delivered, too
         before = log.size_bytes
         compact(self.partition)
         self.gone_bytes += before - log.size_bytes
@@ -89,3 +91,26 @@ def test_each_record_is_seen_once_though_its_log_is_compacted(
     offsets = [read_header(batch).base_offset for batch in story.partition.batches()]
     assert offsets == sorted(offsets)
     story.partition.close()
+
+
+def test_what_was_delivered_goes_only_once_the_delivery_is_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of power may take the delivery, and what waited must be there again."""
+    monkeypatch.setattr(ledger, "_HELD_SHIFT", 2)
+    partition = DelayedPartition(tmp_path, keys=KEYS)
+    partition.produce([Sent(b"1", 1_000)])
+    partition.produce([Sent(b"2"), Sent(b"3"), Sent(b"4"), Sent(b"5")])
+    partition.replica.log.roll()
+    partition.restart()
+    partition.pass_time(1_000)
+    assert partition.values() == [b"2", b"3", b"4", b"5", b"1"]
+
+    compact(partition)
+    assert read_header(partition.batches()[0]).base_offset == 0
+    partition.produce([Sent(b"6")])
+    partition.replica.log.roll()
+    partition.restart()
+    compact(partition)
+    assert read_header(partition.batches()[0]).base_offset > 0
+    partition.close()
