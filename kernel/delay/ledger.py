@@ -78,6 +78,8 @@ class DelayLedger:
         last_delivery: What the last note says, a delivery whose only entry has a digest; None before the first. So
             says how far a dead-letter partition was taken: what waited here itself and was delivered says nothing.
         last_delivery_offset: Where that stands.
+        start_offset: The log's, as it was told.
+        withdrawn_below: What was produced below this offset a DeleteRecords has withdrawn.
         on_due: Called with the earliest due time of what has begun to wait; with 0 when the queue is to `prepare` soon.
         on_unreadable: Called with the offset of a companion that cannot be read, and why: nothing of it waits.
     """
@@ -106,8 +108,8 @@ class DelayLedger:
         self._begun: tuple[int, Companion] | None = None
         self._open: dict[int, list[OpenEntry]] = {}
         self._carried = CarriedRecords()
-        self._start_offset = 0
-        self._withdrawn_below = 0
+        self.start_offset = 0
+        self.withdrawn_below = 0
         self._carried_end = 0
         self._held: dict[int, int] = {}
         self._through = _BEFORE_ALL
@@ -153,8 +155,8 @@ class DelayLedger:
 
     def start_advanced(self, offset: int) -> None:
         """Take note that the log starts at an offset: what is held below waits where it was carried to, or nowhere."""
-        if offset > self._start_offset:
-            self._start_offset = offset
+        if offset > self.start_offset:
+            self.start_offset = offset
             self.on_due(0)
         self.queue.start_advanced(offset)
         first = offset >> _HELD_SHIFT
@@ -223,12 +225,12 @@ class DelayLedger:
 
     def is_withdrawn(self, entry: WaitingEntry) -> bool:
         """Return whether a record that waits was withdrawn: by its name, or by a DeleteRecords."""
-        return entry.origin < self._withdrawn_below or self.queue.is_withdrawn(entry.id_digest, entry.origin)
+        return entry.origin < self.withdrawn_below or self.queue.is_withdrawn(entry.id_digest, entry.origin)
 
     @property
     def has_carried(self) -> bool:
         """Whether the log may have something that waits, and was produced below its start."""
-        return self._carried_end > self._start_offset
+        return self._carried_end > self.start_offset
 
     def _open_companions(self) -> list[int]:
         return [entries[0].companion for entries in self._open.values()]
@@ -251,7 +253,7 @@ class DelayLedger:
         """Take a companion that counts; what belongs to it ends at an offset."""
         withdrawn = companion.withdrawn
         if withdrawn is not None:
-            self._withdrawn_below = max(self._withdrawn_below, withdrawn.below)
+            self.withdrawn_below = max(self.withdrawn_below, withdrawn.below)
         elif companion.is_delivery:
             (last,) = companion.entries
             if last.id_digest is not None:
@@ -270,7 +272,7 @@ class DelayLedger:
 
     def _take_carried(self, carried_from: int, entries: list[CarriedEntry]) -> None:
         self._carried_end = max((each.companion + 1 for each in entries), default=self._carried_end)
-        if carried_from < self._start_offset:
+        if carried_from < self.start_offset:
             self._admit(entries)
             return
         self._carried.take(carried_from, entries)
@@ -291,7 +293,7 @@ class DelayLedger:
                 assert entry.id_digest is not None, "a canceller has a name"
                 self.queue.cancelled(entry.id_digest, entry.origin)
                 continue
-            if offset < self._start_offset:
+            if offset < self.start_offset:
                 continue  # it was read for what else it says
             due_ms = entry.due_ms
             self.queue.waits(WaitingRecord(due_ms, entry.origin, offset))
@@ -324,7 +326,7 @@ class DelayLedger:
         carried = list(self._carried.waiting())
         kept: list[tuple[int, OpenEntry | CarriedEntry]] = [*opened, *carried]
         counts = len(self._held), len(self._late), len(opened), len(carried)
-        through = *self._through, self._start_offset, self._withdrawn_below, self._carried_end
+        through = *self._through, self.start_offset, self.withdrawn_below, self._carried_end
         head = _HEAD.pack(_MAGIC, _VERSION, self._committed_ms, *through, *counts, self.last_delivery_offset)
         head += b"".join(_HELD.pack(*held) for held in self._held.items())
         head += b"".join(_LATE.pack(*key) for key in sorted(self._late))
@@ -359,7 +361,7 @@ class DelayLedger:
         queue = self._factory.restore(data[end + _CRC.size :])
         self.clear()
         self.queue = queue
-        due_ms, origin, self._start_offset, self._withdrawn_below, self._carried_end = told
+        due_ms, origin, self.start_offset, self.withdrawn_below, self._carried_end = told
         self._committed_ms, self._through = committed_ms, (due_ms, origin)
         self._held = dict(_HELD.iter_unpack(data[_HEAD.size : late_start]))
         self._late = {(key[0], key[1]) for key in _LATE.iter_unpack(data[late_start:opened_start])}

@@ -20,12 +20,20 @@ LOOKS_MAX: Final = 8
 _BEFORE_ALL_MS: Final = -1
 
 
+def may_withdraw(ledger: DelayLedger, offset: int) -> bool:
+    """Return whether something waits that was produced below an offset, perhaps: there, or carried forward from there.
+
+    The log may start behind the offset by then; where another leader had it start there, its note may be lost.
+    """
+    return ledger.queue.waiting_count > 0 and (offset > ledger.start_offset or ledger.has_carried)
+
+
 def withdraw_below(replica: Replica, offset: int) -> int | None:
-    """Have a log start at an offset, and withdraw what was produced below it.
+    """Have a log start at an offset, unless it starts behind it, and withdraw what was produced below it.
 
     Args:
-        replica: It leads, and has a ledger of which something waits.
-        offset: Above where its log starts, at most its high watermark.
+        replica: It leads, and has a ledger that `may_withdraw`.
+        offset: At most its high watermark.
 
     Returns:
         Where the note ends that has to be committed; None where nothing hangs on it.
@@ -36,10 +44,12 @@ def withdraw_below(replica: Replica, offset: int) -> int | None:
     ledger = replica.delays
     assert ledger is not None, "something waits"
     before, has_carried = _counted(ledger), ledger.has_carried
-    advance_log_start(replica, offset)
+    if offset > replica.log.log_start_offset:
+        advance_log_start(replica, offset)
     after = _counted(ledger)
     count = UNCOUNTED if UNCOUNTED in (before, after) else before - after
-    append_delivery(replica, build_withdrawal(Withdrawn(offset, count)), None)
+    if offset > ledger.withdrawn_below:
+        append_delivery(replica, build_withdrawal(Withdrawn(offset, count)), None)
     return replica.log.log_end_offset if has_carried else None
 
 

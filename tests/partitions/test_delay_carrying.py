@@ -24,7 +24,7 @@ from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
 from odradek.kernel.partitions import delay_carrying, delay_pieces
 from odradek.kernel.partitions.delay_pieces import AGAIN_MS
 from odradek.kernel.partitions.delay_recovery import start_with_companion
-from odradek.kernel.partitions.delay_withdrawal import withdraw_below
+from odradek.kernel.partitions.delay_withdrawal import may_withdraw, withdraw_below
 from odradek.kernel.partitions.following import append_as_follower, note_leader
 from odradek.kernel.records.batch import read_header
 from odradek.plugins.cleanup.delete import DeletePolicy
@@ -336,7 +336,9 @@ def test_a_disk_that_fails_takes_its_partition_and_nobody_else(
 
 def delete_below(partition: DelayedPartition, offset: int) -> int | None:
     """Do what a DeleteRecords does; return where what has to be committed ends."""
-    committed_at = withdraw_below(partition.replica, start_with_companion(partition.replica.log, offset))
+    replica = partition.replica
+    target = start_with_companion(replica.log, offset)
+    committed_at = withdraw_below(replica, target) if may_withdraw(partition.ledger, target) else None
     partition.write()
     return committed_at
 
@@ -383,3 +385,24 @@ def test_delete_records_withdraws_what_was_carried_forward_too(partition: Delaye
         assert partition.carry(partition.replica.high_watermark) <= 1  # c, of that what was withdrawn nothing
     partition.pass_time(5_000)
     assert partition.values() == [b"c"]
+
+
+def test_delete_records_below_where_the_log_starts_withdraws_what_was_carried(partition: DelayedPartition) -> None:
+    """It is there for whoever asks as it was; and a leader may have heard where the log starts, and not of the note."""
+    partition.produce([Sent(b"a", 1_000)])
+    offset = partition.produce([Sent(b"b", 1_000)])
+    assert offset is not None
+    partition.carry(partition.replica.high_watermark)
+    start = partition.replica.log.log_start_offset
+    assert start > offset
+
+    assert delete_below(partition, offset) == partition.replica.log.log_end_offset
+    read = read_as_a_client(partition)
+    assert (read.withdrawn_count, read.left_count) == (1, 1)
+    end = partition.replica.log.log_end_offset
+    assert delete_below(partition, offset) == end  # once more: it is said already, and perhaps not committed
+    assert (partition.replica.log.log_start_offset, partition.replica.log.log_end_offset) == (start, end)
+    partition.read_again()
+    partition.pass_time(1_000)
+    assert partition.values() == [b"b"]
+    assert not may_withdraw(partition.ledger, offset)

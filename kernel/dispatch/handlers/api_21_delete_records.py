@@ -180,14 +180,15 @@ class DeleteRecordsHandler:
         if replica.delays is not None or replica.delay_beginning is not None:
             target = start_with_companion(replica.log, target)
         committed_at = 0
-        if target > replica.log.log_start_offset:
-            if replica.delays is not None and replica.delays.queue.waiting_count:
-                from ...partitions.delay_withdrawal import withdraw_below  # others do not pay for it
+        if replica.delays is not None:
+            from ...partitions.delay_withdrawal import may_withdraw, withdraw_below  # others do not pay for it
 
+            if may_withdraw(replica.delays, target):
                 committed_at = withdraw_below(replica, target) or 0
                 self._writes.stage(replica)
-            else:
-                advance_log_start(replica, target)
+                self._replicas.changed.note((replica,))
+        if target > replica.log.log_start_offset:
+            advance_log_start(replica, target)
             self._replicas.changed.note((replica,))
         return replica, target, committed_at
 
