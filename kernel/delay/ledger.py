@@ -207,9 +207,12 @@ class DelayLedger:
         """Return what is to be carried forward from a companion: what waits, was not withdrawn, and nowhere else waits.
 
         Args:
-            offset: Its offset, at or above the log's start.
+            offset: Its offset. Below the log's start, as it was told, nothing waits: the log itself may start earlier
+                after a kill, since each is kept for itself, and what was carried on from there counts already.
             companion: It counts, and its transaction was committed.
         """
+        if offset < self.start_offset:
+            return []
         elsewhere = self._carried.of(offset)
         found = []
         for entry in companion.entries:

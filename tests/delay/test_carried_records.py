@@ -181,7 +181,7 @@ def test_what_came_when_deliveries_had_gone_further_is_carried_until_it_is_deliv
     log.deliver(200, 50, 101)
     late = log.append(300, settled([10, 60]))
     assert [entry.due_ms for entry in log.ledger.waiting_of(300, late)] == [10, 60]
-    log.carry(300, 500)
+    carried = log.carry(300, 500)
     kept = new_ledger()
     kept.restore(b"".join(log.ledger.encode()))
     for ledger in (log.ledger, kept):
@@ -190,7 +190,8 @@ def test_what_came_when_deliveries_had_gone_further_is_carried_until_it_is_deliv
 
     log.deliver(600, 10, 301)
     assert waiting(log.ledger) == [WaitingRecord(60, 302, 500)]
-    assert [entry.due_ms for entry in log.ledger.waiting_of(300, late)] == [60]
+    assert [entry.due_ms for entry in log.ledger.waiting_of(500, carried)] == [60]
+    assert not log.ledger.waiting_of(300, late)
 
 
 def test_a_companion_is_told_with_the_batch_that_it_counts_with() -> None:

@@ -215,6 +215,21 @@ def test_pieces_are_bounded(partition: DelayedPartition, monkeypatch: pytest.Mon
     assert partition.replica.log.log_start_offset == end
 
 
+def test_what_counts_elsewhere_is_not_carried_again_where_a_kill_has_put_the_logs_start_back(
+    partition: DelayedPartition,
+) -> None:
+    """Where a log starts is kept now and then; what is kept of what waits may be of a later start."""
+    partition.produce([LATER])
+    partition.carry(partition.replica.high_watermark)
+    partition.restart()
+    partition.replica.log.log_start_offset = 0  # type: ignore[misc] # as the checkpoint of a minute ago has it
+
+    partition.carry(3)
+    assert carried_from(partition) == [0]
+    partition.pass_time(1_000)
+    assert partition.values() == [b"later"]
+
+
 def test_what_is_read_is_read_in_steps(partition: DelayedPartition) -> None:
     """Between two steps others come: one step is one batch, or so much of a large one as a thousand bytes."""
     partition.produce([Sent(b"%d" % number, 1_000) for number in range(400)])
