@@ -84,9 +84,9 @@ class Member:
             offset = self.log.produce(batch)
             self.order.put(behind, offset + len(batch))
 
-    def fail(self, record: ConsumerRecord) -> None:
+    def fail(self, record: ConsumerRecord, producer_id: int = -1) -> None:
         headers = failed_headers(record, "why", is_dead=False)
-        offset = self.log.produce([Produced(record.key, record.value, headers)])
+        offset = self.log.produce([Produced(record.key, record.value, headers)], producer_id=producer_id)
         self.order.produced(record.topic_partition, offset)
 
     def consumed(self) -> Offsets:
@@ -109,6 +109,7 @@ class World:
         self.log = RetryLog()
         self.waiting_max = waiting_max
         self.committed: Offsets = {}
+        self.open: list[int] = []
         self.member = Member(self.log, self.home, {}, waiting_max)
 
     def poll(self, count: int) -> int:
@@ -133,10 +134,34 @@ class World:
             case "commit":
                 self.committed = self.member.consumed()
             case "crash":
-                self.member = Member(self.log, self.home, self.committed, self.waiting_max)
+                self._begin_anew()
+            case "die":
+                self.die(number)
+            case "abort":
+                self.abort()
+
+    def die(self, count: int) -> None:
+        """Have a member die in a transaction, which stays open, and somebody else go on, who reads the log first."""
+        producer_id = 7 + len(self.log.data)
+        for record in self.member.poll(count):
+            if self.failed[record.value] < self.failures[record.value]:
+                self.member.fail(record, producer_id)
+        self.member.put_behind()
+        self.open.append(producer_id)
+        self._begin_anew()
+        self.member.read()
+
+    def abort(self) -> None:
+        """Abort transactions of those who died."""
+        while self.open:
+            self.log.end(self.open.pop(), commits=False)
+
+    def _begin_anew(self) -> None:
+        self.member = Member(self.log, self.home, self.committed, self.waiting_max)
 
     def finish(self) -> None:
         """Go on until all is worked on."""
+        self.abort()
         for _ in range(ROUNDS_MAX):
             self.member.read()
             given = self.poll(50)
@@ -174,7 +199,10 @@ ACTIONS = st.lists(
     st.tuples(st.sampled_from(["poll", "poll", "read", "time", "commit"]), st.integers(1, 30)), max_size=40
 )
 CRASHES = st.lists(
-    st.tuples(st.sampled_from(["poll", "poll", "read", "time", "commit", "crash"]), st.integers(1, 30)), max_size=40
+    st.tuples(
+        st.sampled_from(["poll", "poll", "read", "time", "commit", "crash", "die", "die", "abort"]), st.integers(1, 30)
+    ),
+    max_size=40,
 )
 
 
@@ -234,6 +262,27 @@ def test_what_is_read_again_after_a_crash_is_passed_over_where_a_copy_waits() ->
     assert world.member.positions[HOME] == 2
     world.finish()
     assert [record.value for record in world.done] == [b"0", b"1"]
+
+
+def test_what_a_transaction_failed_that_is_open_is_not_passed_over_for_that_may_be_aborted() -> None:
+    world = World([b"a", b"a"], [1, 0])
+    world.die(1)
+
+    assert world.member.poll(10) == []
+    assert world.member.positions[HOME] == 0
+    world.abort()
+    world.member.read()
+    assert [record.value for record in world.member.poll(10)] == [b"0"]
+
+
+def test_what_a_transaction_failed_is_passed_over_once_that_is_committed() -> None:
+    world = World([b"a"], [1])
+    world.die(1)
+    world.log.end(world.open.pop(), commits=True)
+    world.member.read()
+
+    assert world.member.poll(10) == []
+    assert world.member.positions[HOME] == 1
 
 
 def test_no_more_are_put_behind_others_than_the_bound_says() -> None:

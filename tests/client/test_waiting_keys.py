@@ -138,7 +138,11 @@ def test_of_two_copies_of_a_record_the_newer_is_told() -> None:
     second = log.produce([failed(b"a", 1)], producer_id=7)
     pending = known(log)
 
-    assert pending.newest_copy(1) == second
+    newest = pending.newest_copy(1)
+    assert newest is not None
+    assert (newest.offset, newest.is_open) == (second, True)
     log.end(7, commits=False)
     pending.read(log.read(pending.next_offset))
-    assert pending.newest_copy(1) == first
+    newest = pending.newest_copy(1)
+    assert newest is not None
+    assert (newest.offset, newest.is_open) == (first, False)

@@ -6,6 +6,7 @@ of one key are given in the order of their origins:
 | a record | of the topic | of the retry topic |
 | --- | --- | --- |
 | a copy of it was put into the retry topic later | is passed over: the copy comes | likewise |
+| that was in a transaction that is open | stays until it is known whether the copy comes | likewise |
 | one of its key was given by this poll | stays: nobody knows yet whether that fails | likewise |
 | one of its key that came before it waits | is put behind that | likewise |
 | one of its key that came before it was given back, and is not worked on yet | stays until it is | likewise |
@@ -230,8 +231,8 @@ class KeyOrder:
         origin = self._origin_of(pair, record)
         offset = None if is_home else failed_at(record.headers)
         newest = None if origin == NO_ORIGIN else pending.newest_copy(origin)
-        if newest is not None and (is_home or (offset is not None and newest > offset)):
-            return Verdict.PASS_OVER
+        if newest is not None and (is_home or (offset is not None and newest.offset > offset)):
+            return Verdict.STAY if newest.is_open else Verdict.PASS_OVER
         if (pair.home, record.key) in self._given:
             return Verdict.STAY
         if not pending.has_before(record.key, origin, offset):

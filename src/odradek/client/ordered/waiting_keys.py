@@ -50,6 +50,7 @@ class Pending:
         offset: Where it was produced to the retry partition.
         companion: Where the companion stands that holds it.
         delivered: At which offset it was given back; -1 while it waits.
+        is_open: Whether the transaction that failed it is open: where that is aborted, it never was here.
     """
 
     key: bytes
@@ -57,6 +58,7 @@ class Pending:
     offset: int
     companion: int
     delivered: int = _NOT_DELIVERED
+    is_open: bool = False
 
 
 @attrs.define(eq=False)
@@ -110,7 +112,7 @@ class WaitingKeys:
         self._begun: tuple[int, Companion] | None = None
         self._pending: dict[int, Pending] = {}  # by offset, rising
         self._keys: dict[bytes, KeyState] = {}
-        self._origins: dict[int, int] = {}
+        self._copies: dict[int, list[Pending]] = {}  # by origin, the newest last
         self._order: list[tuple[int, int]] = []
         self._open: dict[int, list[tuple[int, Pending]]] = {}
         self._delivered: deque[Pending] = deque()
@@ -134,9 +136,10 @@ class WaitingKeys:
         """Return what is pending of a key; None for nothing."""
         return self._keys.get(key)
 
-    def newest_copy(self, origin: int) -> int | None:
-        """Return where the newest pending copy of the record of an origin was produced to; None where there is none."""
-        return self._origins.get(origin)
+    def newest_copy(self, origin: int) -> Pending | None:
+        """Return the newest pending copy of the record of an origin; None where there is none."""
+        copies = self._copies.get(origin)
+        return None if copies is None else copies[-1]
 
     def has_before(self, key: bytes, origin: int, offset: int | None = None) -> bool:
         """Return whether a pending record of a key came before another one.
@@ -217,6 +220,7 @@ class WaitingKeys:
             if companion.producer_id == NO_PRODUCER_ID:
                 heapq.heappush(self._order, (entry.due_ms, record.offset))
             else:
+                pending.is_open = True
                 self._open.setdefault(companion.producer_id, []).append((entry.due_ms, pending))
 
     def _end_transaction(self, batch: memoryview, header: BatchHeader) -> None:
@@ -226,6 +230,7 @@ class WaitingKeys:
         marker = read_control_record(batch, header)
         is_committed = isinstance(marker, EndTransactionMarker) and marker.type is ControlRecordType.COMMIT
         for due_ms, pending in failed:
+            pending.is_open = False
             if is_committed:
                 heapq.heappush(self._order, (due_ms, pending.offset))
             else:
@@ -256,7 +261,7 @@ class WaitingKeys:
         state.due_ms = max(state.due_ms, due_ms)
         heapq.heappush(state.order, (pending.origin, pending.offset))
         if pending.origin != NO_ORIGIN:
-            self._origins[pending.origin] = pending.offset
+            self._copies.setdefault(pending.origin, []).append(pending)
 
     def _remove(self, pending: Pending) -> None:
         if self._pending.get(pending.offset) is not pending:
@@ -267,13 +272,11 @@ class WaitingKeys:
         state.waiting_count -= pending.delivered == _NOT_DELIVERED
         if not state.count:
             del self._keys[pending.key]
-        if self._origins.get(pending.origin) != pending.offset:
-            return
-        del self._origins[pending.origin]
-        if state.count:  # an older copy may be there still, where a newer one was aborted
-            older = [offset for origin, offset in state.order if origin == pending.origin and offset in self._pending]
-            if older:
-                self._origins[pending.origin] = max(older)
+        if pending.origin != NO_ORIGIN:
+            copies = self._copies[pending.origin]
+            copies.remove(pending)
+            if not copies:
+                del self._copies[pending.origin]
 
 
 def _delivered_by(batch: memoryview, header: BatchHeader) -> dict[int, int]:
