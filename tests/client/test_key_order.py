@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odradek.client.failed_records import failed_headers
 from odradek.client.fetched_records import ConsumerRecord
 from odradek.client.group.committed import OffsetAndMetadata
-from odradek.client.ordered.key_order import KeyOrder, Pair, Rule, Verdict, behind_headers
+from odradek.client.ordered.key_order import OPEN_PAUSE_MS, KeyOrder, Pair, Rule, Verdict, behind_headers
 from odradek.client.ordered.order_keeper import note_of, noted
 from odradek.client.ordered.waiting_keys import WaitingKeys
 from odradek.kernel.retry.headers import ATTEMPT, BEHIND, ORIGIN
@@ -80,7 +80,8 @@ class Member:
     def put_behind(self) -> None:
         """Produce what is to be put behind others."""
         for behind in self.order.take_behind():
-            batch = [Produced(record.key, record.value, behind_headers(record, due)) for record, due in behind.records]
+            dues = behind.dues(self.log.now_ms)
+            batch = [Produced(record.key, record.value, behind_headers(record, due)) for record, due in dues]
             offset = self.log.produce(batch)
             self.order.put(behind, offset + len(batch))
 
@@ -283,6 +284,26 @@ def test_what_a_transaction_failed_is_passed_over_once_that_is_committed() -> No
 
     assert world.member.poll(10) == []
     assert world.member.positions[HOME] == 1
+
+
+def test_what_is_put_behind_an_open_transaction_does_not_come_back_at_once_again_and_again() -> None:
+    world = World([b"a", b"a"], [1, 0])
+    record = world.home[0]
+    world.log.produce([Produced(b"a", b"0", failed_headers(record, "why", is_dead=False))], producer_id=7)
+    world.member.positions[HOME] = 1
+    for _ in range(50):
+        world.member.pair.end_offset = world.log.end_offset
+        world.member.read()
+        assert world.poll(10) == 0
+        world.log.pass_time(LEVELS_MS[0])
+
+    assert world.log.now_ms < 1_000 + OPEN_PAUSE_MS
+    assert len(world.log.records(0)) == 0
+    world.log.end(7, commits=True)
+    world.log.pass_time(0)
+    world.failed[b"0"] = 1
+    world.finish()
+    assert [each.value for each in world.done] == [b"0", b"1"]
 
 
 def test_no_more_are_put_behind_others_than_the_bound_says() -> None:

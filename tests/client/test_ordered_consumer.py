@@ -181,6 +181,43 @@ def test_in_transactions_each_is_done_once_and_in_order(bootstrap: str) -> None:
     work.check(is_once=True)
 
 
+def test_what_a_worker_failed_that_died_in_a_transaction_is_waited_for_quietly_and_given_when_that_is_aborted(
+    bootstrap: str,
+) -> None:
+    async def run() -> tuple[list[bytes], int, list[bytes]]:
+        retry = await make(bootstrap, "died", 1)
+        origins = [[("odradek.retry.origin", b"died/0/%d" % number)] for number in range(2)]
+        async with (
+            Producer({"bootstrap.servers": bootstrap, "transactional.id": "died"}) as dead,
+            Producer({"bootstrap.servers": bootstrap}) as producer,
+            Consumer(settings(bootstrap, **{"isolation.level": "read_uncommitted"})) as consumer,
+        ):
+            for number in range(2):
+                await producer.send("died", b"%d" % number, key=b"k")
+            await dead.begin_transaction()
+            await dead.enqueue(retry, b"0", key=b"k", headers=origins[0])
+            await dead.flush()
+            await producer.send(retry, b"1", key=b"k", headers=[*origins[1], ("odradek.retry.behind", b"0")])
+            consumer.subscribe(["died", retry])
+            before: list[ConsumerRecord] = []
+            with trio.move_on_after(1.5):
+                while True:
+                    before += await consumer.poll(timeout_ms=100)
+            (end_offset,) = (await consumer.end_offsets([(retry, 0)])).values()
+            await dead.abort_transaction()
+            after: list[ConsumerRecord] = []
+            with trio.fail_after(WAIT_S):
+                while len(after) < 2:
+                    after += await consumer.poll(timeout_ms=100)
+        return [record.value for record in before], end_offset, [record.value for record in after]
+
+    before, end_offset, after = trio.run(run)
+
+    assert before == []
+    assert end_offset < 40  # what is behind was put there twice at most, not as often as the broker could
+    assert after == [b"0", b"1"]
+
+
 def test_who_goes_on_knows_from_where_on_the_retry_topic_is_to_be_read(bootstrap: str) -> None:
     async def run() -> tuple[str, str]:
         retry = await make(bootstrap, "noted", 1, **{"odradek.retry.levels": "1h"})

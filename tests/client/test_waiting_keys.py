@@ -146,3 +146,22 @@ def test_of_two_copies_of_a_record_the_newer_is_told() -> None:
     newest = pending.newest_copy(1)
     assert newest is not None
     assert (newest.offset, newest.is_open) == (first, False)
+
+
+def test_a_key_that_is_never_without_a_record_does_not_grow() -> None:
+    log = RetryLog()
+    log.produce([failed(b"a", 1)], producer_id=7)
+    pending = known(log)
+    for _ in range(500):
+        log.produce([failed(b"a", 2)])
+        log.pass_time(LEVELS_MS[0])
+        pending.read(log.read(pending.next_offset))
+        pending.processed(log.end_offset)
+    state = pending.key_state(b"a")
+
+    assert state is not None
+    assert (state.count, state.open_count) == (1, 1)
+    assert len(state.order) < 100
+    log.end(7, commits=False)
+    pending.read(log.read(pending.next_offset))
+    assert pending.key_state(b"a") is None

@@ -61,6 +61,7 @@ READERS = {
     "src/odradek/cli/perf.py": COMPARES,
     "src/odradek/cli/transactions.py": COMPARES,
     "src/odradek/client/fetch_loop.py": COMPARES,
+    "src/odradek/client/ordered/order_keeper.py": STAMPS,
     "src/odradek/client/producer.py": STAMPS,
     "src/odradek/lab/simulator/delays.py": COMPARES,
     "src/odradek/lab/simulator/retries.py": COMPARES,

@@ -137,6 +137,7 @@ class Consumer(PositionedConsumer):
                     self._fetcher,
                     self._failed,
                     self._backoff,
+                    self._clock,
                     self._settings.api_timeout_ms,
                     self.announce,
                 )

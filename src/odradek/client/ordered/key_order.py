@@ -24,7 +24,7 @@ partition was assigned, and since then up to what this consumer produced there.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
     from ..fetched_records import ConsumerRecord
     from .waiting_keys import WaitingKeys
+
+OPEN_PAUSE_MS: Final = 1_000
+"""So long waits at least what is put behind a record of a transaction that is open, which may be due already."""
 
 
 class Verdict(Enum):
@@ -98,10 +101,22 @@ class Pair:
 
 @attrs.frozen
 class Behind:
-    """Records of one pair to be put behind others, in this order: each with when those are due, epoch milliseconds."""
+    """Records of one pair to be put behind others.
+
+    Attributes:
+        pair: The pair.
+        records: In this order, each with when those are due, epoch milliseconds.
+        is_open: Whether any of those was failed in a transaction that is open: it comes when that ends, not when due.
+    """
 
     pair: Pair
     records: tuple[tuple[ConsumerRecord, int], ...]
+    is_open: bool = False
+
+    def dues(self, now_ms: int) -> list[tuple[ConsumerRecord, int]]:
+        """Return the records, each with until when it is to wait: where a transaction is open, never for no time."""
+        earliest_ms = now_ms + OPEN_PAUSE_MS if self.is_open else 0
+        return [(record, max(due_ms, earliest_ms)) for record, due_ms in self.records]
 
 
 @attrs.frozen
@@ -264,13 +279,15 @@ class KeyOrder:
         rule = self._rules[pair.retry.topic]
         left = max(rule.waiting_max - len(pending), 1) if records[0].topic_partition == pair.home else len(records)
         chosen: list[tuple[ConsumerRecord, int]] = []
+        is_open = False
         for record in records:
             state = None if record.key is None else pending.key_state(record.key)
             if len(chosen) < left and state is not None and self._judge(pair, record) is Verdict.BEHIND:
                 chosen.append((record, state.due_ms))
+                is_open = is_open or state.open_count > 0
         chosen.sort(key=lambda each: self._origin_of(pair, each[0]))
         pair.under_way = len(chosen)
-        self.behind.append(Behind(pair, tuple(chosen)))
+        self.behind.append(Behind(pair, tuple(chosen), is_open))
 
     def take_behind(self) -> list[Behind]:
         """Return what is to be put behind others now; `put` is to be called for each."""

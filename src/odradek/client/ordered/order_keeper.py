@@ -34,6 +34,7 @@ from .waiting_keys import WaitingKeys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from odradek.kernel.machine.clock import Clock
     from odradek.kernel.peers.backoff import Backoff
     from odradek.kernel.types import Buffer
     from odradek.kernel.wire.messages.api_01_fetch import FetchResponse, PartitionData
@@ -80,6 +81,7 @@ class OrderKeeper:
         fetcher: Where it is asked what may be given.
         failed: Has the producer that puts records behind.
         backoff: Pauses after failures.
+        clock: The wall clock: until when records wait is told in its time.
         api_timeout_ms: For everything that is asked once.
         announce: Has a poll that waits look again.
         order: What may be given.
@@ -90,6 +92,7 @@ class OrderKeeper:
     fetcher: Fetcher
     failed: FailedRecords
     backoff: Backoff
+    clock: Clock
     api_timeout_ms: int
     announce: Callable[[], None]
     order: KeyOrder = attrs.field(init=False)
@@ -346,7 +349,7 @@ class OrderKeeper:
                     headers=behind_headers(record, due_ms),
                     partition=behind.pair.retry.partition,
                 )
-                for record, due_ms in behind.records
+                for record, due_ms in behind.dues(self.clock.now_ms())
             ]
             failure: ClientError | None = None
             for delivery in deliveries:

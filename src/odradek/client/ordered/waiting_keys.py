@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 NO_ORIGIN: Final = -1
 _NOT_DELIVERED: Final = -1
+_GONE_MAX: Final = 64
+"""So many places that are gone may stand in a key's heap, beyond as many as are pending."""
 _FROM: Final = re.compile(rb"-?[0-9]{1,10}:([0-9]{1,19})")
 
 
@@ -68,6 +70,7 @@ class KeyState:
     Attributes:
         count: How many records.
         waiting_count: How many of them were not given back yet.
+        open_count: How many of them transactions have failed that are open.
         due_ms: When the last of them to be given back is due, or was.
         delivered_max: Where the last was given back.
         order: Origins and offsets as a heap, gone ones among them.
@@ -75,6 +78,7 @@ class KeyState:
 
     count: int = 0
     waiting_count: int = 0
+    open_count: int = 0
     due_ms: int = 0
     delivered_max: int = _NOT_DELIVERED
     order: list[tuple[int, int]] = attrs.field(factory=list)
@@ -221,6 +225,7 @@ class WaitingKeys:
                 heapq.heappush(self._order, (entry.due_ms, record.offset))
             else:
                 pending.is_open = True
+                self._keys[pending.key].open_count += 1
                 self._open.setdefault(companion.producer_id, []).append((entry.due_ms, pending))
 
     def _end_transaction(self, batch: memoryview, header: BatchHeader) -> None:
@@ -230,11 +235,16 @@ class WaitingKeys:
         marker = read_control_record(batch, header)
         is_committed = isinstance(marker, EndTransactionMarker) and marker.type is ControlRecordType.COMMIT
         for due_ms, pending in failed:
-            pending.is_open = False
+            self._close(pending)
             if is_committed:
                 heapq.heappush(self._order, (due_ms, pending.offset))
             else:
                 self._remove(pending)
+
+    def _close(self, pending: Pending) -> None:
+        if self._pending.get(pending.offset) is pending:
+            self._keys[pending.key].open_count -= pending.is_open
+        pending.is_open = False
 
     def _deliver(self, up_to: tuple[int, int], delivered: dict[int, int]) -> None:
         """Take note that what is in the order up to there waits no more; what is not among the delivered is gone."""
@@ -259,6 +269,9 @@ class WaitingKeys:
         state.count += 1
         state.waiting_count += 1
         state.due_ms = max(state.due_ms, due_ms)
+        if len(state.order) > 2 * state.count + _GONE_MAX:
+            state.order = [place for place in state.order if self._is_pending(place)]
+            heapq.heapify(state.order)
         heapq.heappush(state.order, (pending.origin, pending.offset))
         if pending.origin != NO_ORIGIN:
             self._copies.setdefault(pending.origin, []).append(pending)
@@ -270,6 +283,7 @@ class WaitingKeys:
         state = self._keys[pending.key]
         state.count -= 1
         state.waiting_count -= pending.delivered == _NOT_DELIVERED
+        state.open_count -= pending.is_open
         if not state.count:
             del self._keys[pending.key]
         if pending.origin != NO_ORIGIN:
