@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from odradek.client.fetched_records import ConsumerRecord, FetchedRecords
+from odradek.kernel.delay.carrying import carry
 from odradek.kernel.delay.companion import Companion, WaitingEntry, build_companion, read_companion
 from odradek.kernel.delay.headers import delivered_headers
 from odradek.kernel.delay.stage import diverted
@@ -108,6 +109,20 @@ class RetryLog:
         crc = read_header(batch).crc
         self.append(build_companion(Companion((last,), b"", crc=crc, is_delivery=True), timestamp=self.now_ms))
         self.append(batch)
+
+    def carry(self, below: int) -> None:
+        """Append again what waits below an offset, as is done where retention wants that gone."""
+        waiting = {offset for _, offset, _ in self._waiting}
+        for position, header in list(iterate_batches(self.data)):
+            if header.base_offset >= below:
+                break
+            batch = bytes(self.data[position : position + header.length_bytes])
+            companion = read_companion(batch, header) if header.is_control and not header.has_producer_id else None
+            if companion is None or companion.is_delivery:
+                continue
+            entries = [entry for entry in companion.entries if not entry.is_dead and entry.origin in waiting]
+            for made in carry(header.base_offset, companion, entries, self.now_ms):
+                self.append(made)
 
     @property
     def next_due_ms(self) -> int | None:

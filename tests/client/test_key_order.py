@@ -140,6 +140,8 @@ class World:
                 self.die(number)
             case "abort":
                 self.abort()
+            case "carry":
+                self.log.carry(self.log.end_offset)
 
     def die(self, count: int) -> None:
         """Have a member die in a transaction, which stays open, and somebody else go on, who reads the log first."""
@@ -197,11 +199,12 @@ WORLDS = st.integers(1, 12).flatmap(
     )
 )
 ACTIONS = st.lists(
-    st.tuples(st.sampled_from(["poll", "poll", "read", "time", "commit"]), st.integers(1, 30)), max_size=40
+    st.tuples(st.sampled_from(["poll", "poll", "read", "time", "commit", "carry"]), st.integers(1, 30)), max_size=40
 )
 CRASHES = st.lists(
     st.tuples(
-        st.sampled_from(["poll", "poll", "read", "time", "commit", "crash", "die", "die", "abort"]), st.integers(1, 30)
+        st.sampled_from(["poll", "poll", "read", "time", "commit", "crash", "die", "die", "abort", "carry"]),
+        st.integers(1, 30),
     ),
     max_size=40,
 )

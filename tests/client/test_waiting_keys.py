@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from odradek.client.ordered.waiting_keys import NO_ORIGIN, WaitingKeys, failed_at, origin_of
+from odradek.kernel.delay.companion import Withdrawn, build_withdrawal
 from odradek.kernel.retry.headers import BEHIND, DEAD, ORIGIN
 
 from .retry_log import HOME, LEVELS_MS, RETRY, Produced, RetryLog
@@ -165,3 +166,41 @@ def test_a_key_that_is_never_without_a_record_does_not_grow() -> None:
     log.end(7, commits=False)
     pending.read(log.read(pending.next_offset))
     assert pending.key_state(b"a") is None
+
+
+def test_what_is_carried_forward_is_pending_once_and_no_more_when_it_was_worked_on() -> None:
+    log = RetryLog()
+    log.produce([failed(b"a", 1), failed(b"b", 2)])
+    second = log.produce([failed(b"a", 3)])
+    pending = known(log)
+    log.carry(below=second - 1)
+    pending.read(log.read(pending.next_offset))
+
+    assert len(pending) == 3
+    assert pending.needed_from == second - 1  # its companion, the one that was not carried
+    pending.start_advanced(second - 1)
+    assert len(pending) == 3
+    log.carry(below=log.end_offset)
+    pending.read(log.read(pending.next_offset))
+    assert len(known(log, pending.needed_from)) == 3
+    log.pass_time(LEVELS_MS[0])
+    pending.read(log.read(pending.next_offset))
+    pending.processed(log.end_offset)
+    assert len(pending) == 0
+    assert pending.key_state(b"a") is None
+    assert not pending.has_before(b"a", 9)
+    assert pending.newest_copy(1) is None
+
+
+def test_what_a_deletion_of_records_withdrew_is_not_pending_though_it_was_carried_forward() -> None:
+    log = RetryLog()
+    log.produce([failed(b"a", 1)])
+    end_offset = log.end_offset
+    log.produce([failed(b"b", 2)])
+    log.carry(below=end_offset)
+    pending = known(log)
+    log.append(build_withdrawal(Withdrawn(end_offset, 1)))
+    pending.read(log.read(pending.next_offset))
+
+    assert not pending.has_before(b"a", 9)
+    assert pending.has_before(b"b", 9)

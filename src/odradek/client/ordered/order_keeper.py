@@ -249,7 +249,9 @@ class OrderKeeper:
         ends = await self._list(new, LATEST_TIMESTAMP)
         for retry, pair in new.items():
             if self.order.pairs.get(retry) is pair:
-                pair.pending = WaitingKeys(pair.home, max(noted(committed[retry]) or 0, starts[retry]))
+                known = committed[retry]
+                pair.pending = WaitingKeys(pair.home, max(noted(known) or 0, starts[retry]))
+                pair.pending.processed(0 if known is None else known.offset)  # or it would keep all of an old log
                 pair.end_offset = max(pair.end_offset, ends[retry])
         self.announce()
 

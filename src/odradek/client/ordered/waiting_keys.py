@@ -2,6 +2,7 @@
 
     companion: k1 waits, k2 is dead          k1 is pending
     a transaction aborts                     what it failed is pending no more
+    carried forward: k1                      the same is pending, in another place
     delivery: k1 at offset 40                still pending, until 40 was worked on
     processed(41)                            no more
 
@@ -114,7 +115,7 @@ class WaitingKeys:
         self.next_offset = start_offset
         self._home = home
         self._begun: tuple[int, Companion] | None = None
-        self._pending: dict[int, Pending] = {}  # by offset, rising
+        self._pending: dict[int, Pending] = {}  # by offset; in the order of their companions
         self._keys: dict[bytes, KeyState] = {}
         self._copies: dict[int, list[Pending]] = {}  # by origin, the newest last
         self._order: list[tuple[int, int]] = []
@@ -212,12 +213,17 @@ class WaitingKeys:
             self._begun = (header.base_offset, companion)
 
     def _counts(self, offset: int, companion: Companion, batch: memoryview | None, header: BatchHeader) -> None:
+        if companion.withdrawn is not None:
+            self._withdraw(companion.withdrawn.below)
+            return
         if companion.is_delivery:
             entry = companion.entries[0]
             self._deliver((entry.due_ms, entry.origin), {} if batch is None else _delivered_by(batch, header))
             return
         for entry, record in companion.records():
             if entry.is_dead or record.key is None:
+                continue
+            if companion.is_carried and self._carry(record.offset, offset):
                 continue
             pending = Pending(record.key, origin_of(record.headers, self._home), record.offset, offset)
             self._add(pending, entry.due_ms)
@@ -227,6 +233,21 @@ class WaitingKeys:
                 pending.is_open = True
                 self._keys[pending.key].open_count += 1
                 self._open.setdefault(companion.producer_id, []).append((entry.due_ms, pending))
+
+    def _carry(self, offset: int, companion: int) -> bool:
+        """Take note that a record waits in another companion, behind; return whether it is known that it waits."""
+        pending = self._pending.pop(offset, None)
+        if pending is None:
+            return False
+        pending.companion = companion
+        self._pending[offset] = pending
+        return True
+
+    def _withdraw(self, below: int) -> None:
+        """Take note that what was produced below an offset waits no more, wherever it lies."""
+        for pending in list(self._pending.values()):
+            if pending.offset < below and pending.delivered == _NOT_DELIVERED:
+                self._remove(pending)
 
     def _end_transaction(self, batch: memoryview, header: BatchHeader) -> None:
         failed = self._open.pop(header.producer_id, ())
