@@ -14,7 +14,6 @@ from odradek.client.fetched_records import ConsumerRecord
 from odradek.client.group.committed import OffsetAndMetadata
 from odradek.client.ordered.key_order import OPEN_PAUSE_MS, KeyOrder, Pair, Rule, Verdict, behind_headers
 from odradek.client.ordered.order_keeper import note_of, noted
-from odradek.client.ordered.waiting_keys import WaitingKeys
 from odradek.kernel.retry.headers import ATTEMPT, BEHIND, ORIGIN
 from odradek.kernel.types import TopicPartition
 
@@ -46,8 +45,9 @@ class Member:
         self.order.learned(RETRY.topic, Rule(is_by_key=True, waiting_max=self.waiting_max))
         self.order.follow([HOME, RETRY], ())
         self.positions = {each: self.committed[each].offset if each in self.committed else 0 for each in (HOME, RETRY)}
-        self.pair.pending = WaitingKeys(HOME, noted(self.committed.get(RETRY)) or 0)
-        self.pair.end_offset = self.log.end_offset
+        known = self.committed.get(RETRY)
+        position = None if known is None else known.offset
+        self.pair.begin(noted=noted(known), position=position, log=range(self.log.end_offset))
 
     @property
     def pair(self) -> Pair:
@@ -360,6 +360,19 @@ def test_a_pair_that_is_taken_away_is_read_anew_when_it_comes_back() -> None:
     order.forget([RETRY])
     order.follow([HOME, RETRY], ())
     assert order.pairs[HOME] is not before
+
+
+def test_a_log_that_is_not_as_it_was_is_read_from_its_beginning_up_to_its_own_end() -> None:
+    pair = Pair(HOME, RETRY)
+    pair.begin(noted=700, position=None, log=range(5, 900))
+    assert pair.pending is not None
+    assert (pair.pending.next_offset, pair.end_offset) == (700, 900)
+
+    pair.lost()
+    assert not pair.is_known
+    pair.begin(noted=700, position=None, log=range(30))
+    assert pair.pending is not None
+    assert (pair.pending.next_offset, pair.end_offset) == (0, 30)
 
 
 def test_what_is_put_behind_says_until_when() -> None:

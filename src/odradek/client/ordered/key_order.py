@@ -32,13 +32,12 @@ from odradek.kernel.retry.headers import ATTEMPT, BEHIND, ORIGIN, Origin
 from odradek.kernel.retry.names import retry_topics
 from odradek.kernel.types import TopicPartition
 
-from .waiting_keys import NO_ORIGIN, failed_at, origin_of
+from .waiting_keys import NO_ORIGIN, WaitingKeys, failed_at, origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..fetched_records import ConsumerRecord
-    from .waiting_keys import WaitingKeys
 
 OPEN_PAUSE_MS: Final = 1_000
 """So long waits at least what is put behind a record of a transaction that is open, which may be due already."""
@@ -97,6 +96,24 @@ class Pair:
     def is_known(self) -> bool:
         """Whether the log is known far enough."""
         return self.pending is not None and not self.under_way and self.pending.next_offset >= self.end_offset
+
+    def begin(self, *, noted: int | None, position: int | None, log: range) -> None:
+        """Begin to read the log; what was committed of it counts where it reaches as far: else it is another one now.
+
+        Args:
+            noted: From where on it is needed, as was committed; None for nothing.
+            position: What was committed with that: what was given back below was worked on; None for nothing.
+            log: The offsets of the log.
+        """
+        start_offset = noted if noted is not None and log.start <= noted <= log.stop else log.start
+        self.pending = WaitingKeys(self.home, start_offset)
+        if position is not None and position <= log.stop:
+            self.pending.processed(position)  # or it would keep all of an old log
+        self.end_offset = max(self.end_offset, log.stop)
+
+    def lost(self) -> None:
+        """Take note that the log is not as it was: its beginning was deleted, or its end lost. It is begun anew."""
+        self.pending, self.end_offset = None, 0
 
 
 @attrs.frozen

@@ -29,7 +29,6 @@ from ..group.committed import OffsetAndMetadata
 from ..links import reader_link
 from ..offsets import list_offsets
 from .key_order import KeyOrder, Rule, behind_headers
-from .waiting_keys import WaitingKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from ..fetcher import Fetcher
     from ..group.session import GroupSession
     from .key_order import Behind, Pair
+    from .waiting_keys import WaitingKeys
 
 _log = logging.getLogger(__name__)
 
@@ -250,9 +250,8 @@ class OrderKeeper:
         for retry, pair in new.items():
             if self.order.pairs.get(retry) is pair:
                 known = committed[retry]
-                pair.pending = WaitingKeys(pair.home, max(noted(known) or 0, starts[retry]))
-                pair.pending.processed(0 if known is None else known.offset)  # or it would keep all of an old log
-                pair.end_offset = max(pair.end_offset, ends[retry])
+                position = None if known is None else known.offset
+                pair.begin(noted=noted(known), position=position, log=range(starts[retry], ends[retry]))
         self.announce()
 
     async def _list(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
@@ -313,7 +312,7 @@ class OrderKeeper:
         code, pending = error_code(data.error_code), pair.pending
         assert pending is not None, "it was asked for"
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            pair.pending = None  # its beginning was deleted, or its end lost: it is read anew
+            pair.lost()
             self._wake.set()
             return False
         if code is not ErrorCode.NONE:
