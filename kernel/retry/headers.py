@@ -7,7 +7,7 @@
 | `odradek.retry.origin` | TOPIC/PARTITION/OFFSET of where it was first read | the consumer, as it likes |
 | `odradek.retry.dead` | `1` or `true`: do not give it back | the consumer |
 | `odradek.retry.behind` | until when it is held behind another of its key, epoch milliseconds | the consumer |
-| `odradek.retry.spared` | `1`: its attempts are over, and too many others' are, too | the broker |
+| `odradek.retry.spared` | how often it was spared: its attempts are over, and too many others' are, too | the broker |
 | `odradek.dead.timestamp` | when it died, epoch milliseconds | the broker |
 | `odradek.dead.from` | PARTITION:OFFSET of the retry topic that it was failed at last | the broker |
 | `__dlq.errors.*` | where a dead letter came from, how often it was seen, why it failed | the broker (KIP-1191) |
@@ -77,6 +77,7 @@ class Failure:
         origin: Where it was first read; None where that was not said.
         is_dead: Whether its consumer wants it no more.
         behind_ms: Until when it is held because another of its key waits, epoch milliseconds; None where it failed.
+        spared_times: How often it was spared.
     """
 
     attempts: int
@@ -84,22 +85,26 @@ class Failure:
     origin: Origin | None
     is_dead: bool
     behind_ms: int | None = None
+    spared_times: int = 0
 
 
 def read_failure(headers: Headers) -> Failure:
     """Return what the headers say; of one that is there twice the last counts, as clients take it."""
     said = {name: value for name, value in headers if name in _RETRY}
-    attempts = said.get(ATTEMPT)
-    has_number = attempts is not None and _NUMBER.fullmatch(attempts)
     behind = said.get(BEHIND)
     is_behind = behind is not None and _TIME.fullmatch(behind)
     return Failure(
-        attempts=int(attempts) if attempts is not None and has_number else 0,
+        attempts=_count_in(said.get(ATTEMPT)),
         reason=said.get(REASON),
         origin=parse_origin(said.get(ORIGIN)),
         is_dead=(said.get(DEAD) or b"").lower() in _YES,
         behind_ms=int(behind) if behind is not None and is_behind else None,
+        spared_times=_count_in(said.get(SPARED)),
     )
+
+
+def _count_in(value: bytes | None) -> int:
+    return int(value) if value is not None and _NUMBER.fullmatch(value) else 0
 
 
 def parse_origin(value: bytes | None) -> Origin | None:
@@ -114,17 +119,17 @@ def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
 
 
 def retried_headers(
-    headers: Headers, failure: Failure, attempt: int, *, is_spared: bool = False
+    headers: Headers, failure: Failure, attempt: int, *, spared_times: int = 0
 ) -> list[tuple[str, bytes | None]]:
-    """Return the headers that a record is given back with for this attempt, or spared with."""
+    """Return the headers that a record is given back with for this attempt, or spared with for so many times."""
     kept: list[tuple[str, bytes | None]] = own_headers(headers)
     kept.append((ATTEMPT, b"%d" % attempt))
     if failure.origin is not None:
         kept.append((ORIGIN, failure.origin.encode()))
     if failure.reason is not None:
         kept.append((REASON, failure.reason))
-    if is_spared:
-        kept.append((SPARED, b"1"))
+    if spared_times:
+        kept.append((SPARED, b"%d" % spared_times))
     return kept
 
 

@@ -55,8 +55,12 @@ class Decision(Protocol):
 class Spare(Protocol):
     """Who has records wait whose attempts are over: a circuit breaker."""
 
-    def __call__(self) -> int | None:
-        """Return how long one waits more, milliseconds; None for one that is to die. Asked once for each."""
+    def __call__(self, spared_times: int) -> int | None:
+        """Return how long one waits more, milliseconds; None for one that is to die. Asked once for each.
+
+        Args:
+            spared_times: How often it was spared before.
+        """
         ...
 
 
@@ -133,14 +137,15 @@ def _judged(
     failure = read_failure(record.headers)
     if failure.behind_ms is not None and not failure.is_dead:
         due_ms = min(max(failure.behind_ms, now_ms), now_ms + DELAY_MS_MAX)
-        return due_ms, retried_headers(record.headers, failure, failure.attempts)
+        return due_ms, retried_headers(record.headers, failure, failure.attempts, spared_times=failure.spared_times)
     delay_ms = None if failure.is_dead else decide(failure.attempts + 1, record)
     is_over = delay_ms is None and not failure.is_dead
     if is_over and spare is not None:
-        delay_ms = spare()
+        delay_ms = spare(failure.spared_times)
     if delay_ms is None:
         dead = dead_headers(record.headers, failure, topic=owner.topic, group=owner.group, now_ms=now_ms)
         return DEAD_DUE, dead
     if not 0 <= delay_ms <= DELAY_MS_MAX:
         raise ValueError(f"the retry policy has a record wait for {delay_ms} ms")
-    return now_ms + delay_ms, retried_headers(record.headers, failure, failure.attempts + 1, is_spared=is_over)
+    spared_times = failure.spared_times + 1 if is_over else 0
+    return now_ms + delay_ms, retried_headers(record.headers, failure, failure.attempts + 1, spared_times=spared_times)

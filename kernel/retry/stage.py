@@ -93,9 +93,9 @@ class RetryStage:
             if self._breaker is not None:
                 self._tell(self._breaker)
 
-    def _spare(self) -> int | None:
+    def _spare(self, spared_times: int) -> int | None:
         assert self._breaker is not None, "it is asked where there is one"
-        return self._breaker.spare_ms(self._now_ms())
+        return self._breaker.spare_ms(self._now_ms(), spared_times)
 
     def _tell(self, breaker: Breaker) -> None:
         """Say it when the breaker has opened or closed."""

@@ -22,15 +22,16 @@ ATTEMPTS = 3
 
 
 class Failed(NamedTuple):
-    """One failed record of a test: its value, how often it was given back, and whether it is wanted no more."""
+    """One failed record of a test: value, how often it was given back, whether it is wanted no more, more headers."""
 
     value: bytes
     attempts: int = 0
     is_dead: bool = False
+    more: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def headers(self) -> list[tuple[str, bytes]]:
-        found = [("own", b"1")]
+        found = [("own", b"1"), *self.more]
         if self.attempts:
             found.append((ATTEMPT, b"%d" % self.attempts))
         return [*found, (DEAD, b"1")] if self.is_dead else found

@@ -13,7 +13,7 @@ from odradek.kernel.config.delay_checks import BreakerSettings
 from odradek.kernel.contracts.append_stage import Diverted
 from odradek.kernel.delay.companion import Companion, read_companion
 from odradek.kernel.records.batch import read_header
-from odradek.kernel.retry.breaker import SLICES, Breaker
+from odradek.kernel.retry.breaker import SLICES, SPARED_MS_MAX, Breaker
 from odradek.kernel.retry.headers import ATTEMPT, SPARED, read_failure, retried_headers
 from odradek.kernel.retry.stage import RetryStage
 from odradek.plugins.retry.levels import Levels
@@ -52,14 +52,23 @@ def test_with_the_whole_share_it_opens_where_more_die_than_begin_to_fail() -> No
     assert spared(breaker(4, BreakerSettings(1.0, WINDOW_MS, MINIMUM)), 5) == [None] * 4 + [WINDOW_MS]
 
 
-def test_it_closes_when_the_window_is_over() -> None:
+def test_it_closes_a_window_after_what_was_spared_last_came_back() -> None:
     found = breaker(0)
     spared(found, 10)
 
-    assert found.is_open(NOW_MS + WINDOW_MS // SLICES)
-    assert not found.is_open(NOW_MS + WINDOW_MS)
-    assert spared(found, 1, NOW_MS + WINDOW_MS) == [None]
+    assert found.is_open(NOW_MS + WINDOW_MS)
+    assert found.is_open(NOW_MS + 2 * WINDOW_MS - 1)
+    assert not found.is_open(NOW_MS + 2 * WINDOW_MS)
+    assert spared(found, 1, NOW_MS + 2 * WINDOW_MS) == [None]
     assert found.spared_count == 8
+
+
+def test_a_few_that_fail_again_do_not_keep_it_open() -> None:
+    found = breaker(0)
+    spared(found, 10)
+
+    assert spared(found, MINIMUM - 1, NOW_MS + WINDOW_MS) == [WINDOW_MS] * (MINIMUM - 1)
+    assert spared(found, MINIMUM - 1, NOW_MS + 2 * WINDOW_MS) == [None] * (MINIMUM - 1)
 
 
 def test_it_closes_when_the_share_falls() -> None:
@@ -69,17 +78,17 @@ def test_it_closes_when_the_share_falls() -> None:
 
     for _ in range(2 * MINIMUM):
         found.note_first(NOW_MS + 1)
-    assert not found.is_open(NOW_MS + 1)
+    assert not found.is_open(NOW_MS + 2 * WINDOW_MS)
 
 
 def test_an_outage_longer_than_the_window_keeps_it_open() -> None:
-    """What was spared comes back after a window, fails once more, and is counted once more."""
+    """What was spared comes back after a window, all at once, and fails once more: none of it dies."""
     found = breaker(0)
     spared(found, 10)
     now_ms = NOW_MS
-    for _ in range(5):
-        now_ms += WINDOW_MS
-        assert spared(found, 10, now_ms)[MINIMUM:] == [WINDOW_MS] * (10 - MINIMUM)
+    for _ in range(50):
+        now_ms += WINDOW_MS + WINDOW_MS // 2
+        assert spared(found, 10, now_ms) == [WINDOW_MS] * 10
 
 
 @given(st.lists(st.tuples(st.integers(0, 3 * WINDOW_MS), st.booleans()), max_size=200))
@@ -153,6 +162,20 @@ def test_what_has_attempts_left_waits_as_ever(stage: RetryStage) -> None:
     assert SPARED not in dict(record.headers)
 
 
+def test_what_was_spared_for_a_day_dies_though_others_keep_it_open(stage: RetryStage) -> None:
+    """Poison records, of which there were enough, would come back for ever, and keep each other from dying."""
+    companion_of(stage, *[OVER] * MINIMUM)
+    times = SPARED_MS_MAX // WINDOW_MS
+    again = Failed(b"again", attempts=ATTEMPTS + times, more=((SPARED, b"%d" % (times - 1)),))
+    poison = Failed(b"poison", attempts=ATTEMPTS + times, more=((SPARED, b"%d" % times),))
+    found = companion_of(stage, again, poison)
+    headers = [dict(record.headers) for _, record in found.records()]
+
+    assert [entry.is_dead for entry in found.entries] == [False, True]
+    assert headers[0][SPARED] == b"%d" % times
+    assert SPARED not in headers[1]
+
+
 def test_the_mark_of_what_was_spared_goes_when_it_fails_again() -> None:
     headers = ((ATTEMPT, b"4"), (SPARED, b"1"))
 
@@ -172,7 +195,7 @@ def test_that_it_opens_and_closes_is_told_once_each(caplog: pytest.LogCaptureFix
     caplog.set_level(logging.WARNING)
     for _ in range(2):
         companion_of(stage, *[OVER] * MINIMUM)
-    now_ms += WINDOW_MS
+    now_ms += 2 * WINDOW_MS
     for _ in range(2):
         companion_of(stage, Failed(b"first"))
     opened, closed = caplog.messages
