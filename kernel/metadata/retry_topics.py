@@ -52,20 +52,33 @@ def owner_of(name: str, image: MetadataImage) -> tuple[TopicImage, str] | None:
     return topic, group
 
 
-def topics_of_group(topic: TopicImage, group: str) -> list[CreatableTopic]:
-    """Return both topics of a group's failed records; the dead letters' first, so that no death is without a place."""
+def topics_of_group(topic: TopicImage, group: str, image: MetadataImage) -> list[CreatableTopic]:
+    """Return both topics of a group's failed records; the dead letters' first, so that no death is without a place.
+
+    Raises:
+        KafkaError: INVALID_TOPIC_EXCEPTION: one of them is there, and is another's: dead letters would have no place,
+            or records would come back at once.
+    """
     names = retry_topics(topic.name, group)
-    letters = {DEAD_LETTERS_OF: names.retry, DEAD_LETTERS_ENABLE: "true"}
-    return [
-        _topic(topic, names.dead, letters),
-        _topic(topic, names.retry, {RETRY_TOPIC: topic.name, RETRY_GROUP: group}),
-    ]
+    owners = {names.dead: {DEAD_LETTERS_OF: names.retry}, names.retry: {RETRY_TOPIC: topic.name, RETRY_GROUP: group}}
+    count = len(topic.partitions)
+    for name, owner in owners.items():
+        there = image.topics_by_name.get(name)
+        if there is None:
+            continue
+        count = max(count, len(there.partitions))
+        if not owner.items() <= image.topic_config(name).items():
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} is there and is not for that group's records"
+            )
+    more = {names.dead: {DEAD_LETTERS_ENABLE: "true"}}
+    return [_topic(topic, name, count, {**owner, **more.get(name, {})}) for name, owner in owners.items()]
 
 
-def _topic(like: TopicImage, name: str, configs: Mapping[str, str]) -> CreatableTopic:
+def _topic(like: TopicImage, name: str, partitions_count: int, configs: Mapping[str, str]) -> CreatableTopic:
     return CreatableTopic(
         name=name,
-        num_partitions=len(like.partitions),
+        num_partitions=partitions_count,
         replication_factor=max(len(partition.replicas) for partition in like.partitions),
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
     )

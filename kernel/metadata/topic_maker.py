@@ -82,11 +82,12 @@ def topics_for(name: str, image: MetadataImage) -> list[CreatableTopic]:
         image: As it is now.
 
     Raises:
-        KafkaError: INVALID_TOPIC_EXCEPTION: nobody can say whose failed records it is for.
+        KafkaError: INVALID_TOPIC_EXCEPTION: nobody can say whose failed records it is for, or what belongs to it is
+            another's.
     """
     if name.endswith(SUFFIXES):
         from .retry_topics import owner_of, topics_of_group  # most clusters do not pay for it
 
         if (owner := owner_of(name, image)) is not None:
-            return topics_of_group(*owner)
+            return topics_of_group(*owner, image)
     return [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)]

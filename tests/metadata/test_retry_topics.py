@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+import attrs
 import pytest
 
 from odradek.kernel.contracts.election import PartitionState
@@ -83,6 +84,23 @@ def test_a_group_with_dots_is_one() -> None:
 def test_from_a_name_that_was_escaped_or_cut_no_group_is_read(group: str) -> None:
     with pytest.raises(KafkaError, match="cannot be read from its name"):
         topics_for(retry_topics("a", group).retry, image_of("a"))
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "there"),
+    [("orders.billing.retry", "orders.billing.dlq"), ("orders.billing.dlq", "orders.billing.retry")],
+)
+def test_beside_a_topic_that_is_anothers_none_is_made(asked_for: str, there: str) -> None:
+    with pytest.raises(KafkaError, match=f"'{there}' is there and is not for that group"):
+        topics_for(asked_for, image_of("orders", others=(there,)))
+
+
+def test_what_is_half_made_is_completed() -> None:
+    image = image_of("orders", others=("orders.billing.dlq",))
+    configs = {"odradek.retry.dead.letters.of": "orders.billing.retry"}
+    known = attrs.evolve(image, configs={**image.configs, (ResourceType.TOPIC, "orders.billing.dlq"): configs})
+
+    assert list(asked("orders.billing.retry", known)) == ["orders.billing.dlq", "orders.billing.retry"]
 
 
 def test_the_suffixes_are_those_of_the_names() -> None:
