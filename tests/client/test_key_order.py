@@ -309,6 +309,16 @@ def test_what_is_put_behind_an_open_transaction_does_not_come_back_at_once_again
     assert [each.value for each in world.done] == [b"0", b"1"]
 
 
+def test_what_is_told_to_be_a_copy_and_has_another_key_is_none() -> None:
+    """The topic may have been made anew since: its offsets begin again."""
+    world = World([b"a"], [0])
+    world.log.produce([Produced(b"b", b"old", [(ORIGIN, b"orders/0/0")])])
+    world.member.pair.end_offset = world.log.end_offset
+    world.member.read()
+
+    assert [record.value for record in world.member.poll(10)] == [b"0"]
+
+
 def test_no_more_are_put_behind_others_than_the_bound_says() -> None:
     world = World([b"a"] + [b"a"] * 10 + [b"b"], [1] + [0] * 11, waiting_max=4)
     for _ in range(5):

@@ -263,6 +263,8 @@ class KeyOrder:
         origin = self._origin_of(pair, record)
         offset = None if is_home else failed_at(record.headers)
         newest = None if origin == NO_ORIGIN else pending.newest_copy(origin)
+        if newest is not None and newest.key != record.key:
+            newest = None  # of another record that was there: the topic was made anew
         if newest is not None and (is_home or (offset is not None and newest.offset > offset)):
             return Verdict.STAY if newest.is_open else Verdict.PASS_OVER
         if (pair.home, record.key) in self._given:
