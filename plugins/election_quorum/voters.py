@@ -42,7 +42,7 @@ class Voters:
         keys: The voters: by broker id, or in the order of the metadata's replicas, the preferred leader first.
         record: The record that names them, None for voters that are set from outside the log (`kraft.version` 0).
         offset: Of the record in the log, -1 where it is not in it.
-        former: Who voted before that record, or before those of the metadata, as long as these have not elected anybody.
+        former: Who voted before that record, or before those of the metadata, as long as these have elected nobody.
         epoch: The partition epoch with which voters began whom the metadata names; 0 for the first, and for a record's.
     """
 
