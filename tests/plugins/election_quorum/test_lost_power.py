@@ -218,5 +218,6 @@ def test_newer_voters_of_whom_all_are_in_doubt_elect_the_longest_log_if_no_forme
     quorum.run()
     leader = quorum.leader()
 
+    assert leader is not None
     assert leader is quorum.nodes[2]
     assert [entry.value for entry in leader.log if entry.value.startswith("v")] == ["v1", "v2"]
