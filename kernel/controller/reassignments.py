@@ -15,6 +15,7 @@ import attrs
 from ..contracts.coordinator import CoordinatorResult
 from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
+from ..metadata.image import is_reassigned
 from ..metadata.record_makers import changed_partition_record
 from ..wire.messages import api_45_alter_partition_reassignments as altering
 from ..wire.messages import api_46_list_partition_reassignments as listing
@@ -24,7 +25,7 @@ from .replica_assignment import check_assignment
 from .rules import replica_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from ..contracts.election import ElectionFactory, PartitionState
     from ..metadata.image import MetadataImage, TopicImage
@@ -82,12 +83,12 @@ def list_partition_reassignments(
         for index in indexes:
             if known is not None and 0 <= index < len(known.partitions):
                 state = known.partitions[index]
-                if state.adding_replicas or state.removing_replicas:
+                if is_reassigned(state):
                     moving.append(
                         listing.OngoingPartitionReassignment(
                             partition_index=index,
                             replicas=list(state.replicas),
-                            adding_replicas=list(state.adding_replicas),
+                            adding_replicas=[*state.adding_replicas, *_returning(state)],
                             removing_replicas=list(state.removing_replicas),
                         )
                     )
@@ -95,6 +96,12 @@ def list_partition_reassignments(
         if moving:
             topics.append(listing.OngoingTopicReassignment(name=name, partitions=moving))
     return CoordinatorResult([], listing.ListPartitionReassignmentsResponse(error_message=None, topics=topics))
+
+
+def _returning(state: PartitionState) -> Iterator[int]:
+    """Iterate over replicas that vote no more, and are to vote again, as their removal was cancelled."""
+    known = {*state.voters, *state.adding_replicas, *state.removing_replicas}
+    return (replica for replica in state.replicas if state.voters and replica not in known)
 
 
 def _alter_one(
@@ -159,7 +166,7 @@ def _place_voters(
 
 def _with_former_voters(state: PartitionState) -> PartitionState:
     """Return the state in which a change of voters is cancelled."""
-    if not state.adding_replicas and not state.removing_replicas:
+    if not is_reassigned(state):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     return voter_steps.cancelled(state)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ..metadata.image import ResourceType
+from ..metadata.image import ResourceType, is_reassigned
 from ..wire.messages.api_44_incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -76,7 +76,7 @@ def _grown_partitions(image: MetadataImage, topic: TopicImage, replicas_count: i
     loads = Counter(replica for state in topic.partitions for replica in state.replicas)
     grown = []
     for index, state in enumerate(topic.partitions):
-        if state.adding_replicas or state.removing_replicas or len(state.replicas) >= target:
+        if is_reassigned(state) or len(state.replicas) >= target:
             continue
         replicas = list(state.replicas)
         while len(replicas) < target:

@@ -198,6 +198,11 @@ class MetadataImage:
         )
 
 
+def is_reassigned(state: PartitionState) -> bool:
+    """Return whether replicas of a partition come or go, or, where replicas vote, votes do."""
+    return bool(state.adding_replicas or state.removing_replicas or state.voters or state.former_voters)
+
+
 @frozen
 class MetadataDelta:
     """What an image has that the one before had not: names of changed things, to be looked up in both images.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .image import NO_LEADER, MetadataImage, ResourceType
+from .image import NO_LEADER, MetadataImage, ResourceType, is_reassigned
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -125,7 +125,7 @@ class PartitionCounts:
             least = min(min_insync_replicas, replicas)
             self.under_replicated += sign * (in_sync < replicas - len(state.adding_replicas))
             self.under_min_isr += sign * (in_sync < least)
-            self.reassigning += sign * bool(state.adding_replicas or state.removing_replicas)
+            self.reassigning += sign * is_reassigned(state)
             self.at_min_isr += sign * (in_sync == least)
 
 

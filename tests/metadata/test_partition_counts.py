@@ -50,6 +50,8 @@ def partition(
     replicas: tuple[int, ...] = (1, 2, 3),
     adding: tuple[int, ...] = (),
     removing: tuple[int, ...] = (),
+    voters: tuple[int, ...] = (),
+    former_voters: tuple[int, ...] = (),
     leader: int = 1,
     topic_id: UUID = T,
 ) -> PartitionRecord:
@@ -61,6 +63,8 @@ def partition(
         isr=list(isr),
         adding_replicas=list(adding),
         removing_replicas=list(removing),
+        voters=list(voters),
+        former_voters=list(former_voters),
         directories=[UUID(int=0)] * len(replicas),
     )
 
@@ -106,6 +110,8 @@ def test_another_minimum_counts_at_once_whoever_sets_it() -> None:
     [
         pytest.param(partition(adding=(3,)), 1, id="a replica is being added"),
         pytest.param(partition(removing=(3,)), 1, id="a replica is being removed"),
+        pytest.param(partition(voters=(1, 2)), 1, id="a replica is to vote again"),
+        pytest.param(partition(former_voters=(1, 2)), 1, id="nobody was elected by these voters yet"),
         pytest.param(partition(), 0, id="replicas stay"),
         pytest.param(partition(adding=(3,), leader=2), 0, id="another broker leads"),
     ],

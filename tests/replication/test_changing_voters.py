@@ -7,12 +7,13 @@ import uuid
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odradek.kernel.controller.voter_steps import voting
 from odradek.kernel.errors import ErrorCode
-from tests.controller.controller_requests import reassign_partitions
+from tests.controller.controller_requests import list_reassignments, reassign_partitions
 
 from .small_cluster import Cluster, Node, running
 from .test_voting_replicas import client_values, committed, led, run
@@ -104,6 +105,35 @@ def test_three_voters_become_three_others_while_records_come(tmp_path: Path) -> 
             assert [len({*one} ^ {*other}) for one, other in pairwise(sets)] == [1] * 6
             assert set(written) <= set(client_values(leader))
             assert written
+
+    run(body)
+
+
+def listed_in(cluster: Cluster) -> list[Any]:
+    """Return what ListPartitionReassignments tells, by topic."""
+    return list(cluster.decide(list_reassignments(None)).topics)
+
+
+def test_a_voter_that_was_to_go_and_is_not_is_shown_as_coming_until_it_votes_again(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            await committed(cluster, await led(cluster, 1, 2, 3), b"v1")
+            reassign(cluster, 1)
+            await cluster.wait("one alone votes", lambda: len(voting(cluster.state)) == 1)
+            reassign(cluster)
+            shown = []
+            while not is_done(cluster, 1, 2, 3):
+                (listed,) = listed_in(cluster)
+                (moving,) = listed.partitions
+                returning = {1, 2, 3} - {*voting(cluster.state)}
+
+                assert (set(moving.adding_replicas), moving.removing_replicas) == (returning, [])
+                shown.append(len(returning))
+                reassign(cluster)  # a second time changes nothing
+                await cluster.stirred()
+
+            assert shown[0] == 1
+            assert not listed_in(cluster)
 
     run(body)
 
