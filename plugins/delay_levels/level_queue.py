@@ -7,7 +7,8 @@
 
 Which lane that is follows from what they end with: the latest end that is before. As delays are rounded to a dozen
 levels there are about a dozen lanes. Where they are not (a retry policy that scatters, a queue that was another one
-before) there are more, each in its order all the same, so that no delivery is early, late, or out of the order.
+before, delays far above a longest level that is short) there are more, each in its order all the same, so that no
+delivery is early, late, or out of the order; and where there are very many, some become one.
 
 Whoever reads the log tells what it says, as `DelayQueue` has it; what is given out depends on nothing else. Which lane
 a record is in may differ from one replica to the next.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from heapq import merge
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 FAR_MS: Final = 2 * 3_600_000
 """What is due later is not in a lane yet, and is looked at as often: the longest level, if nobody says otherwise."""
+LANES_MAX: Final = 256
+"""Above so many some become one: each is looked at whenever something is due."""
+MERGED_ENTRIES_MAX: Final = 8 * CHUNK_ENTRIES
+"""So many records the one has at most: they are sorted in one go."""
 PREPARED_AT_ONCE: Final = 2 * CHUNK_ENTRIES
 READ_MAX: Final = 64 * CHUNK_ENTRIES
 """So many entries may be unpacked before the reading of further lanes pauses."""
@@ -48,18 +53,22 @@ _CRC: Final = struct.Struct(">I")
 class LevelQueue:
     """What waits in one partition. Owned by the task that reads its log."""
 
-    def __init__(self, chunk_entries: int = CHUNK_ENTRIES, read_max: int = READ_MAX) -> None:
+    def __init__(
+        self, chunk_entries: int = CHUNK_ENTRIES, read_max: int = READ_MAX, lanes_max: int = LANES_MAX
+    ) -> None:
         """Begin with nothing: before the log's first offset.
 
         Args:
             chunk_entries: How many entries are packed together.
             read_max: How many may be unpacked.
+            lanes_max: Above so many lanes some become one.
         """
         self._chunk_entries = chunk_entries
         self._read_max = read_max
         self._far = Fifo(chunk_entries)
         self._lanes: list[Fifo] = []
         self._ends: list[Key] = []  # of each lane, and rising
+        self._lanes_max = self._merged_above = lanes_max
         self._start_offset = 0
         self._to_filter: list[Fifo] = []
         self._now_ms = 0
@@ -129,11 +138,33 @@ class LevelQueue:
         key = waiting[:2]
         number = bisect_right(self._ends, key) - 1
         if number < 0:
+            if len(self._lanes) >= self._merged_above:
+                self._merge_lanes()
             number = 0
             self._ends.insert(0, key)
             self._lanes.insert(0, Fifo(self._chunk_entries))
         self._ends[number] = key
         self._lanes[number].append(waiting)
+
+    def _merge_lanes(self) -> None:
+        """Have half of the lanes become one, those with few records: else each of these would keep its own."""
+        merged: set[Fifo] = set()
+        entries: list[WaitingRecord] = []
+        for lane in sorted(self._lanes, key=_count)[: max(2, len(self._lanes) // 2)]:
+            if len(merged) > 1 and len(entries) + lane.count > MERGED_ENTRIES_MAX:
+                break
+            merged.add(lane)
+            while lane.count:
+                entries += lane.take()
+        left = [(end, lane) for end, lane in zip(self._ends, self._lanes, strict=True) if lane not in merged]
+        fifo = Fifo(self._chunk_entries)
+        for waiting in sorted(entries):
+            if waiting.companion >= self._start_offset:
+                fifo.append(waiting)
+        if fifo.count:
+            insort(left, (fifo.last, fifo), key=_end)
+        self._ends, self._lanes = [end for end, _ in left], [lane for _, lane in left]
+        self._merged_above = max(self._lanes_max, len(left) * 3 // 2)
 
     def _drop_through(self, key: Key) -> None:
         for lane in self._lanes:
@@ -255,7 +286,13 @@ class LevelQueue:
             yield from lane.encode()
 
     @classmethod
-    def decode(cls, data: bytes, chunk_entries: int = CHUNK_ENTRIES, read_max: int = READ_MAX) -> LevelQueue:
+    def decode(
+        cls,
+        data: bytes,
+        chunk_entries: int = CHUNK_ENTRIES,
+        read_max: int = READ_MAX,
+        lanes_max: int = LANES_MAX,
+    ) -> LevelQueue:
         """Return the queue that was written, its entries packed as they were.
 
         Raises:
@@ -268,7 +305,7 @@ class LevelQueue:
         )
         if (magic, version) != (_MAGIC, _VERSION):
             raise ValueError(f"a checkpoint of a queue of levels has version {version}, {_VERSION} is known")
-        queue = cls(chunk_entries, read_max)
+        queue = cls(chunk_entries, read_max, lanes_max)
         queue._start_offset, queue._now_ms, queue._through = start_offset, now_ms, (through[0], through[1])
         queue._withdrawals = Withdrawals(latest_due_ms)
         position = _HEAD.size + cancels_count * ENTRY_BYTES
@@ -284,3 +321,11 @@ class LevelQueue:
 
 def _first(lane: Fifo) -> Key:
     return lane.first
+
+
+def _count(lane: Fifo) -> int:
+    return lane.count
+
+
+def _end(placed: tuple[Key, Fifo]) -> Key:
+    return placed[0]

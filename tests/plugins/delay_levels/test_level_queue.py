@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from odradek.kernel.api import WaitingRecord as Waiting
 from odradek.plugins.delay_levels.fifo import Fifo
-from odradek.plugins.delay_levels.level_queue import FAR_MS, LevelQueue
+from odradek.plugins.delay_levels.level_queue import FAR_MS, LANES_MAX, LevelQueue
 from odradek.plugins.delay_levels.rounding import Rounding
 from tests.plugins.delay_queue_model import CHUNK_ENTRIES, END_OF_TIME, NAMES, PreparedQueue, QueueModel, take_all
 
@@ -20,16 +20,16 @@ READ_MAX = 3 * CHUNK_ENTRIES
 LEVELS_MS = [5_000, 10_000, 30_000, 60_000]
 
 
-def queue_of(waiting: Iterable[Waiting] = (), *, now_ms: int = 0) -> LevelQueue:
-    queue = LevelQueue(CHUNK_ENTRIES, READ_MAX)
+def queue_of(waiting: Iterable[Waiting] = (), *, now_ms: int = 0, lanes_max: int = LANES_MAX) -> LevelQueue:
+    queue = LevelQueue(CHUNK_ENTRIES, READ_MAX, lanes_max)
     queue.prepare(now_ms)
     for each in waiting:
         queue.waits(each)
     return queue
 
 
-def copy_of(queue: LevelQueue) -> LevelQueue:
-    return LevelQueue.decode(b"".join(queue.encode()), CHUNK_ENTRIES, READ_MAX)
+def copy_of(queue: LevelQueue, lanes_max: int = LANES_MAX) -> LevelQueue:
+    return LevelQueue.decode(b"".join(queue.encode()), CHUNK_ENTRIES, READ_MAX, lanes_max)
 
 
 class AgainstAModel(QueueModel):
@@ -43,6 +43,21 @@ class AgainstAModel(QueueModel):
 
 AgainstAModel.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
 TestAgainstAModel = AgainstAModel.TestCase
+
+
+class WithFewLanes(AgainstAModel):
+    """What would be in a third lane has two become one."""
+
+    def new_queue(self) -> LevelQueue:
+        return queue_of(lanes_max=2)
+
+    def copy_of(self, queue: PreparedQueue) -> LevelQueue:
+        assert isinstance(queue, LevelQueue)
+        return copy_of(queue, lanes_max=2)
+
+
+WithFewLanes.TestCase.settings = AgainstAModel.TestCase.settings
+TestWithFewLanes = WithFewLanes.TestCase
 
 
 def as_they_come(count: int, *, seed: int = 1, span_ms: int = 60_000) -> list[Waiting]:
@@ -77,6 +92,22 @@ def test_what_is_not_rounded_is_in_its_order_all_the_same() -> None:
 
     assert len(LEVELS_MS) < queue.lanes_count < 100
     assert take_all(copy_of(queue)) == sorted(waiting)
+
+
+def test_however_due_times_fall_there_are_not_many_lanes() -> None:
+    """Above the longest level they are its multiples: as many as there are, where that is short."""
+    count = 20_000
+    waiting = [Waiting(count - number, number, number) for number in range(count)]
+    queue = queue_of()
+    lanes = []
+    for each in waiting:
+        queue.waits(each)
+        lanes.append(queue.lanes_count)
+    queue.start_advanced(5)
+
+    assert max(lanes) <= LANES_MAX
+    assert queue.waiting_count == count
+    assert take_all(queue) == sorted(waiting[5:])
 
 
 def test_reading_pauses_above_a_threshold_and_goes_on_when_that_was_delivered() -> None:
