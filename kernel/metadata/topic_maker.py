@@ -43,6 +43,7 @@ class TopicMaker:
         self._topics = topics
         self._send, self._receive = trio.open_memory_channel[str](WAITING_MAX)
         self._waiting: set[str] = set()
+        self._told: dict[str, str] = {}
 
     def create_soon(self, names: Iterable[str]) -> None:
         """Ask for topics, without waiting; a name that waits already is not asked for twice."""
@@ -62,7 +63,7 @@ class TopicMaker:
             try:
                 await self._make(self._topics(name))
             except KafkaError as error:
-                log.warning("topic %s was not created: %s", name, error.detail)
+                self._tell(name, error.detail)
             finally:
                 self._waiting.discard(name)
 
@@ -71,7 +72,19 @@ class TopicMaker:
         response = await self._create(CreateTopicsRequest(topics=[*topics], timeout_ms=30_000))
         for result in response.topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                log.warning("topic %s was not created: %s", result.name, result.error_message)
+                self._tell(result.name, result.error_message)
+            else:
+                self._told.pop(result.name, None)
+
+    def _tell(self, name: str, why: str | None) -> None:
+        """Say why a topic was not created; once, as a client that wants it asks again and again."""
+        told = f"topic {name} was not created: {why}"
+        if self._told.get(name) == told:
+            return
+        if len(self._told) >= WAITING_MAX:
+            self._told.clear()
+        self._told[name] = told
+        log.warning("%s", told)
 
 
 def topics_for(name: str, image: MetadataImage) -> list[CreatableTopic]:

@@ -77,3 +77,27 @@ def test_a_topic_that_cannot_be_made_is_told_and_the_next_is_made(caplog: pytest
         "topic bad was not created: bad is refused",
         "topic late was not created: nobody leads",
     ]
+
+
+def test_what_is_asked_for_again_and_again_and_cannot_be_made_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+
+    async def main() -> None:
+        controller = Controller(bad=ErrorCode.INVALID_TOPIC_EXCEPTION)
+        maker = TopicMaker(controller.create, lambda name: [CreatableTopic(name=name)])
+        async with trio.open_nursery() as nursery:
+            await nursery.start(maker.run)
+            for _ in range(3):
+                maker.create_soon(["bad"])
+                await trio.testing.wait_all_tasks_blocked()
+            controller.codes["bad"] = ErrorCode.NONE
+            maker.create_soon(["bad"])
+            await trio.testing.wait_all_tasks_blocked()
+            controller.codes["bad"] = ErrorCode.INVALID_TOPIC_EXCEPTION
+            maker.create_soon(["bad"])
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+    assert [record.getMessage() for record in caplog.records] == ["topic bad was not created: bad is refused"] * 2
