@@ -34,6 +34,8 @@ LOOK_AGAIN_S: Final = 0.125
 """So soon a retry topic that brought something is looked at again, ..."""
 LOOK_AROUND_S: Final = 1.0
 """... and one that brings nothing so often, in the end."""
+NOBODY: Final = -1
+"""Leads a source of which nothing is taken now: that position is kept all the same, where the log begins behind it."""
 
 
 class DeadLetters:
@@ -135,7 +137,8 @@ class DeadLetters:
             elif replica.is_leader and replica.settings.dead_letters_of and replica.delays is not None:
                 source = TopicPartition(replica.settings.dead_letters_of, replica.partition.partition)
                 if (leader := self._leader_of(source)) is not None:
-                    due.append((replica, source, *leader))
+                    node_id, topic_id = leader
+                    due.append((replica, source, node_id if replica.settings.takes_dead_letters else NOBODY, topic_id))
         if self._taking is None:
             if not due:
                 return False

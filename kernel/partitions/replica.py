@@ -71,6 +71,7 @@ class TopicSettings:
         throttled_leaders: Of which partitions leaders give followers no more than a rate; `partition:broker`, or `*`.
         throttled_followers: Which replicas take no more than a rate.
         dead_letters_of: The retry topic whose dead letters are taken here; empty for none.
+        takes_dead_letters: Whether they are at the moment.
     """
 
     rules: ValidationRules
@@ -78,6 +79,7 @@ class TopicSettings:
     throttled_leaders: frozenset[str] = frozenset()
     throttled_followers: frozenset[str] = frozenset()
     dead_letters_of: str = ""
+    takes_dead_letters: bool = True
 
 
 @frozen

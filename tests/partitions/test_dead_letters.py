@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import attrs
 import pytest
 import trio
 import trio.testing
@@ -207,10 +208,12 @@ def test_what_the_retry_topic_has_no_more_is_passed_over(dead: DeadPartition, so
     assert dead.values() == [b"b"]
 
 
-def test_the_position_outlives_a_purge(dead: DeadPartition, source: Source) -> None:
+@pytest.mark.parametrize("takes", [True, False])
+def test_the_position_outlives_a_purge(dead: DeadPartition, source: Source, *, takes: bool) -> None:
     source.log.fail(died(b"a"))
     dead.take()
     replica = dead.replica
+    replica.settings = attrs.evolve(replica.settings, takes_dead_letters=takes)
     replica.log.advance_log_start(replica.log.log_end_offset)
     dead.take()
     (note,) = (batch for batch in dead.batches() if read_header(batch).base_offset >= replica.log.log_start_offset)
@@ -225,6 +228,19 @@ def test_the_position_outlives_a_purge(dead: DeadPartition, source: Source) -> N
 
     assert follower.values() == []
     follower.close()
+
+
+def test_where_none_are_taken_at_the_moment_they_stay_and_are_taken_later(dead: DeadPartition, source: Source) -> None:
+    replica = dead.replica
+    replica.settings = attrs.evolve(replica.settings, takes_dead_letters=False)
+    source.log.fail(died(b"a"))
+    dead.take()
+    assert dead.values() == []
+    assert source.asked == []
+
+    replica.settings = attrs.evolve(replica.settings, takes_dead_letters=True)
+    dead.take()
+    assert dead.values() == [b"a"]
 
 
 def test_what_is_kept_beside_the_log_has_the_position(dead: DeadPartition, source: Source) -> None:
