@@ -385,6 +385,28 @@ def test_a_log_that_is_not_as_it_was_is_read_from_its_beginning_up_to_its_own_en
     assert (pair.pending.next_offset, pair.end_offset) == (0, 30)
 
 
+def test_a_pair_that_comes_back_waits_for_what_was_on_its_way_behind_others_when_it_was_taken_away() -> None:
+    world = World([b"a", b"a"], [1, 0])
+    world.poll(10)
+    world.member.read()
+    world.member.poll(10)
+    order = world.member.order
+    (behind,) = order.take_behind()
+    before = world.member.pair
+    order.forget([HOME, RETRY])
+    order.follow([HOME, RETRY], ())
+    pair = world.member.pair
+    pair.begin(noted=None, position=None, log=range(world.log.end_offset))
+    world.member.read()
+
+    assert pair is not before
+    assert not pair.is_known
+    assert world.member.poll(10) == []
+    order.put(behind, world.log.end_offset + 5)
+    assert pair.end_offset == world.log.end_offset + 5
+    assert not pair.under_way
+
+
 def test_what_is_put_behind_says_until_when() -> None:
     record = polled(b"a", 3)._replace(headers=(("own", b"1"), (BEHIND, b"7")))
 

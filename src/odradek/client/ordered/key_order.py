@@ -166,6 +166,7 @@ class KeyOrder:
         self._group_id = group_id
         self._rules: dict[str, Rule] = {}
         self._given: set[tuple[TopicPartition, bytes]] = set()
+        self._under_way: dict[TopicPartition, int] = {}  # by retry partition, also when the pair was taken away
         self.pairs: dict[TopicPartition, Pair] = {}
         self.behind: list[Behind] = []
         self.unknown: dict[TopicPartition, str] = {}
@@ -209,6 +210,7 @@ class KeyOrder:
             elif not rule.is_by_key:
                 continue
             elif pair.retry in assigned:
+                pair.under_way = self._under_way.get(pair.retry, 0)
                 self.pairs[partition] = before.get(partition) or self.pairs.get(pair.retry) or pair
                 self.pairs[pair.retry] = self.pairs[partition]
             else:
@@ -311,12 +313,16 @@ class KeyOrder:
     def take_behind(self) -> list[Behind]:
         """Return what is to be put behind others now; `put` is to be called for each."""
         taken, self.behind = self.behind, []
+        self._under_way |= {each.pair.retry: len(each.records) for each in taken}
         return taken
 
     def put(self, behind: Behind, end_offset: int) -> None:
         """Take note that records were put behind others: they end there, or were not all put."""
-        behind.pair.under_way = 0
-        behind.pair.end_offset = max(behind.pair.end_offset, end_offset)
+        self._under_way.pop(behind.pair.retry, None)
+        for pair in (behind.pair, self.pairs.get(behind.pair.retry)):
+            if pair is not None:
+                pair.under_way = 0
+                pair.end_offset = max(pair.end_offset, end_offset)
 
     def produced(self, partition: TopicPartition, offset: int) -> None:
         """Take note that this consumer failed a record of a partition, to that offset of the retry partition."""
