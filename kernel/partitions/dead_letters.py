@@ -91,6 +91,9 @@ class DeadLetters:
     def _of_breakers(self, read: Callable[[Breaker], float]) -> dict[tuple[str, ...], float]:
         found: dict[tuple[str, ...], float] = {}
         for partition, breaker in self.breakers.items():
+            replica = self._replicas.find(partition.topic, partition.partition)
+            if replica is None or replica.partition != partition:
+                continue  # deleted, or moved away
             found[partition.topic,] = found.get((partition.topic,), 0) + read(breaker)
         return found
 

@@ -14,6 +14,7 @@ import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.config.delay_checks import BreakerSettings
 from odradek.kernel.contracts.storage import LogRead
 from odradek.kernel.errors import StorageError
 from odradek.kernel.machine.turnstile import take_turn
@@ -24,6 +25,7 @@ from odradek.kernel.partitions.delay_recovery import keep_delays
 from odradek.kernel.partitions.following import append_as_follower, rebuild_after_cut, truncate
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.records.batch import read_header
+from odradek.kernel.retry.breaker import Breaker
 from odradek.kernel.retry.dead_reader import AbortedRange
 from odradek.kernel.retry.headers import DEAD_FROM
 from odradek.kernel.types import TopicPartition
@@ -241,6 +243,17 @@ def test_where_none_are_taken_at_the_moment_they_stay_and_are_taken_later(dead: 
     replica.settings = attrs.evolve(replica.settings, takes_dead_letters=True)
     dead.take()
     assert dead.values() == [b"a"]
+
+
+def test_breakers_are_told_of_while_their_partitions_are_here(dead: DeadPartition) -> None:
+    here = dead.replica.partition
+    deleted = here._replace(topic_id=uuid.UUID(int=77))
+    for partition in (here, deleted):
+        breaker = dead.letters.breakers[partition] = Breaker(BreakerSettings(0.5, 60_000, 1))
+        breaker.spare_ms(dead.hosted.clock.now_ms())
+
+    assert dead.letters.paused_by_topic() == {(here.topic,): 1}
+    assert dead.letters.spared_by_topic() == {(here.topic,): 1}
 
 
 def test_what_is_kept_beside_the_log_has_the_position(dead: DeadPartition, source: Source) -> None:
