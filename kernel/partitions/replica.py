@@ -9,9 +9,7 @@ turn of the reactor brought for a partition::
 When the log asks for a flush (`flush.messages`, `flush.ms`), `appended_offset` waits for it: nothing is acknowledged or
 shown that the topic wanted on disk first.
 
-Watermarks, each at most the next one::
-
-    log_start_offset <= last_stable_offset <= high_watermark <= appended_offset <= log.log_end_offset
+Watermarks: `log_start_offset <= last_stable_offset <= high_watermark <= appended_offset <= log.log_end_offset`.
 """
 
 from __future__ import annotations
