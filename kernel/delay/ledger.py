@@ -179,7 +179,7 @@ class DelayLedger:
                 loss of power may take it.
         """
         self._forget_delivered(kept_end)
-        starts = [stretch << _HELD_SHIFT for stretch in self._held]
+        starts = [max(stretch << _HELD_SHIFT, self.start_offset) for stretch in self._held]
         return min([*starts, *self._open_companions()], default=None)
 
     def needed_at(self, offset: int, kept_end: int) -> int | None:

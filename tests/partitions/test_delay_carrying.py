@@ -13,8 +13,8 @@ import trio
 from odradek.cli.log_reads import LogPart
 from odradek.cli.waiting_records import WaitingRecords
 from odradek.kernel.cleanup.log_states import Policies
-from odradek.kernel.cleanup.retention import Retention, RetentionSettings
-from odradek.kernel.contracts.cleanup import CleanupSettings
+from odradek.kernel.cleanup.retention import Retention, RetentionSettings, delete_segments, sparing_delayed
+from odradek.kernel.contracts.cleanup import CleanupSettings, Deletion
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay import carrying
 from odradek.kernel.delay.companion import read_companion
@@ -319,6 +319,23 @@ def test_retention_has_it_carried_and_takes_the_segments_the_next_time(partition
     assert partition.ledger.queue.waiting_count == 30
     replica.log.delete_segments_below(end)
     partition.pass_time(5_000)
+    assert [value for value in partition.values() if value and value.startswith(b"waits")] == [
+        b"waits %d" % number for number in range(30)
+    ]
+
+
+def test_segments_go_of_which_nothing_waits_however_near_something_does(partition: DelayedPartition) -> None:
+    """What has to stay is known in stretches of offsets; a stretch of large records is a large part of a log."""
+    for number in range(30):
+        partition.produce([Sent(b"%d" % number), Sent(b"waits %d" % number, 10_000)])
+    replica, end = partition.replica, partition.replica.high_watermark
+    partition.carry(end)
+    start = replica.log.log_start_offset
+
+    spared = sparing_delayed(replica, Deletion(start, "all is old"))
+    assert delete_segments(replica, spared) > 0
+    assert read_header(partition.batches()[0]).base_offset > 0
+    partition.pass_time(10_000)
     assert [value for value in partition.values() if value and value.startswith(b"waits")] == [
         b"waits %d" % number for number in range(30)
     ]
