@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..classes import define
 from ..delay.companion import UNCOUNTED, Withdrawn, build_withdrawal
 from .leading import advance_log_start, append_delivery
 
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
     from .replica import Replica
 
 LOOKS_MAX: Final = 8
-"""How often the queue is asked to work, some thousand records each time, so that they can be counted."""
+"""How often queues are asked to work, some thousand records each time, to count what one request withdraws."""
 _BEFORE_ALL_MS: Final = -1
+
+
+@define
+class Looks:
+    """What one request may have queues do. `left` is how often they may be asked that are not ready."""
+
+    left: int = LOOKS_MAX
 
 
 def may_withdraw(ledger: DelayLedger, offset: int) -> bool:
@@ -28,12 +36,13 @@ def may_withdraw(ledger: DelayLedger, offset: int) -> bool:
     return ledger.queue.waiting_count > 0 and (offset > ledger.start_offset or ledger.has_carried)
 
 
-def withdraw_below(replica: Replica, offset: int) -> int | None:
+def withdraw_below(replica: Replica, offset: int, looks: Looks) -> int | None:
     """Have a log start at an offset, unless it starts behind it, and withdraw what was produced below it.
 
     Args:
         replica: It leads, and has a ledger that `may_withdraw`.
         offset: At most its high watermark.
+        looks: The request's.
 
     Returns:
         Where the note ends that has to be committed; None where nothing hangs on it.
@@ -43,18 +52,20 @@ def withdraw_below(replica: Replica, offset: int) -> int | None:
     """
     ledger = replica.delays
     assert ledger is not None, "something waits"
-    before, has_carried = _counted(ledger), ledger.has_carried
+    before, has_carried = _counted(ledger, looks), ledger.has_carried
     if offset > replica.log.log_start_offset:
         advance_log_start(replica, offset)
-    after = _counted(ledger)
+    after = _counted(ledger, looks)
     count = UNCOUNTED if UNCOUNTED in (before, after) else before - after
     if offset > ledger.withdrawn_below:
         append_delivery(replica, build_withdrawal(Withdrawn(offset, count)), None)
     return replica.log.log_end_offset if has_carried else None
 
 
-def _counted(ledger: DelayLedger) -> int:
+def _counted(ledger: DelayLedger, looks: Looks) -> int:
     """Return how many records wait, where that is known soon."""
-    if any(ledger.queue.prepare(_BEFORE_ALL_MS) for _ in range(LOOKS_MAX)):
-        return ledger.queue.waiting_count
+    while looks.left > 0:
+        if ledger.queue.prepare(_BEFORE_ALL_MS):
+            return ledger.queue.waiting_count
+        looks.left -= 1
     return UNCOUNTED

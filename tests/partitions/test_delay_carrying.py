@@ -24,10 +24,11 @@ from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
 from odradek.kernel.partitions import delay_carrying, delay_pieces
 from odradek.kernel.partitions.delay_pieces import AGAIN_MS
 from odradek.kernel.partitions.delay_recovery import start_with_companion
-from odradek.kernel.partitions.delay_withdrawal import may_withdraw, withdraw_below
+from odradek.kernel.partitions.delay_withdrawal import LOOKS_MAX, Looks, may_withdraw, withdraw_below
 from odradek.kernel.partitions.following import append_as_follower, note_leader
 from odradek.kernel.records.batch import read_header
 from odradek.plugins.cleanup.delete import DeletePolicy
+from odradek.plugins.delay_wheel.waiting_index import WaitingIndex
 
 from .delayed_partition import DelayedPartition, Sent
 
@@ -366,11 +367,12 @@ def test_a_disk_that_fails_takes_its_partition_and_nobody_else(
         partition.replica.check_leader(-1)
 
 
-def delete_below(partition: DelayedPartition, offset: int) -> int | None:
+def delete_below(partition: DelayedPartition, offset: int, looks: Looks | None = None) -> int | None:
     """Do what a DeleteRecords does; return where what has to be committed ends."""
+    looks = looks or Looks()
     replica = partition.replica
     target = start_with_companion(replica.log, offset)
-    committed_at = withdraw_below(replica, target) if may_withdraw(partition.ledger, target) else None
+    committed_at = withdraw_below(replica, target, looks) if may_withdraw(partition.ledger, target) else None
     partition.write()
     return committed_at
 
@@ -438,3 +440,23 @@ def test_delete_records_below_where_the_log_starts_withdraws_what_was_carried(pa
     partition.pass_time(1_000)
     assert partition.values() == [b"b"]
     assert not may_withdraw(partition.ledger, offset)
+
+
+def test_what_one_request_withdraws_is_counted_only_where_that_is_soon_known(
+    partition: DelayedPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many partitions it names, with however much waiting in each: queues work only so often."""
+    partition.produce([Sent(b"a", 1_000)])
+    offsets = [partition.produce([Sent(b"b", 1_000)]) for _ in range(3)]
+    asked = []
+    monkeypatch.setattr(WaitingIndex, "prepare", lambda _queue, now_ms: asked.append(now_ms))
+    looks = Looks()
+    for offset in offsets:
+        assert offset is not None
+        delete_below(partition, offset, looks)
+
+    assert len(asked) == LOOKS_MAX
+    monkeypatch.undo()
+    assert partition.ledger.withdrawn_below == (offsets[-1] or 0) - 1
+    partition.pass_time(1_000)
+    assert partition.values() == [b"b"]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...machine.clock import Clock
+    from ...partitions.delay_withdrawal import Looks
     from ...partitions.replica import Replica
     from ...partitions.replicas import Replicas
     from ...partitions.staged_writes import StagedWrites
@@ -120,12 +121,14 @@ class DeleteRecordsHandler:
         self._purgatory = purgatory
         self._clock = clock
         self._writes = writes
+        self._looks: Looks | None = None  # of the request in hand
 
     def handle(self, request: DeleteRecordsRequest, context: RequestContext) -> Answer:
         """Delete what is asked for; of a partition named twice the last counts. A topic without any is left out."""
         topics = []
         waiting: list[WaitingDeletion] = []
         may_lose_records = functools.cache(self._may_lose_records)
+        self._looks = None
         for topic in request.topics:
             offsets = {part.partition_index: part.offset for part in topic.partitions}
             if offsets:
@@ -181,10 +184,11 @@ class DeleteRecordsHandler:
             target = start_with_companion(replica.log, target)
         committed_at = 0
         if replica.delays is not None:
-            from ...partitions.delay_withdrawal import may_withdraw, withdraw_below  # others do not pay for it
+            from ...partitions.delay_withdrawal import Looks, may_withdraw, withdraw_below  # others do not pay for it
 
+            self._looks = self._looks or Looks()
             if may_withdraw(replica.delays, target):
-                committed_at = withdraw_below(replica, target) or 0
+                committed_at = withdraw_below(replica, target, self._looks) or 0
                 self._writes.stage(replica)
                 self._replicas.changed.note((replica,))
         if target > replica.log.log_start_offset:
