@@ -92,8 +92,8 @@ class Breaker:
 
     def counts(self, now_ms: int) -> tuple[int, int]:
         """Return how many records failed for the first time in the window, and of how many the attempts were over."""
-        oldest = now_ms // self._slice_ms - SLICES
-        slots = [slot for slot in range(SLICES) if self._numbers[slot] > oldest]
+        newest = now_ms // self._slice_ms  # what is above was counted before the clock was set back
+        slots = [slot for slot in range(SLICES) if newest - SLICES < self._numbers[slot] <= newest]
         return sum(self._first[slot] for slot in slots), sum(self._deaths[slot] for slot in slots)
 
     def _slot(self, now_ms: int) -> int:

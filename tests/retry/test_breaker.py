@@ -81,6 +81,15 @@ def test_it_closes_when_the_share_falls() -> None:
     assert not found.is_open(NOW_MS + 2 * WINDOW_MS)
 
 
+def test_what_was_counted_before_the_clock_was_set_back_counts_no_more() -> None:
+    found = breaker(0)
+    spared(found, 10, NOW_MS + 3_600_000)
+
+    assert found.counts(NOW_MS) == (0, 0)
+    assert not found.is_open(NOW_MS)
+    assert spared(found, MINIMUM - 1) == [None] * (MINIMUM - 1)
+
+
 def test_an_outage_longer_than_the_window_keeps_it_open() -> None:
     """What was spared comes back after a window, all at once, and fails once more: none of it dies."""
     found = breaker(0)
