@@ -341,6 +341,7 @@ class Cluster:
         self.deaf: set[int] = set()
         self.refusing: set[int] = set()
         self.asked: list[Message] = []
+        self._told: dict[Node, object] = {}
         self.min_isr = min_isr
         self._log_config = log_config
         self._election = election
@@ -419,13 +420,15 @@ class Cluster:
         )
 
     def publish(self) -> None:
-        """Bring the metadata to every node that is not deaf."""
+        """Bring the metadata to every node that is not deaf; what says nothing new of the topic is no news to it."""
         topic_image = self.driven.image.topics_by_name.get("t")
         if topic_image is None:
             return
         for number, node in self.nodes.items():
             self.stir()
-            if number not in self.deaf:
+            news = (topic_image, self.plan.settings)
+            if number not in self.deaf and self._told.get(node) != news:
+                self._told[node] = news
                 node.lifecycle.open_topic("t", topic_image.topic_id, self.plan, dict(enumerate(topic_image.partitions)))
 
     @property
