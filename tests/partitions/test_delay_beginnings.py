@@ -62,6 +62,7 @@ def test_nothing_is_deleted_before_it_is_known_what_waits(partition: DelayedPart
     assert fill(partition)
     assert sparing_delayed(partition.replica, deletion).below == 0
     partition.pass_time(1_000)
+    partition.replica.log.flush()
     assert sparing_delayed(partition.replica, deletion) == deletion
 
 
