@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from odradek.client import Consumer
-from odradek.kernel.partitions.delay_withdrawal import withdraw_below
+from odradek.kernel.partitions.delay_withdrawal import Looks, withdraw_below
 from tests.partitions.delayed_partition import DelayedPartition, Sent
 from tests.waiting import until, until_async
 
@@ -171,7 +171,7 @@ def test_kafkas_tool_reads_what_was_carried_forward(tmp_path: Path) -> None:
     partition.produce([Sent(b"waits", 1_000), Sent(b"is withdrawn", 5_000)])
     assert partition.carry(partition.replica.high_watermark) == 2
     partition.pass_time(1_000)
-    withdraw_below(partition.replica, partition.replica.high_watermark)
+    withdraw_below(partition.replica, partition.replica.high_watermark, Looks())
     partition.write()
     count = len(partition.batches())
     partition.close()
