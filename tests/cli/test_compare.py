@@ -259,7 +259,7 @@ def test_workloads_are_printed_as_files_to_begin_with(command: Odradek) -> None:
 
     assert done.status == 0
     assert parse_workload(files[0].partition("\n")[2], "some.toml").name == "small"
-    assert len(files) == 6
+    assert len(files) == 7
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

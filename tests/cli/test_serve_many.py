@@ -120,7 +120,7 @@ def test_brokers_end_in_their_turns() -> None:
 
 
 HOLDING = """
-import argparse, os, pathlib, re, signal, socket, sys
+import argparse, os, pathlib, re, signal, socket, sys, time
 from odradek.cli.serve_many import run_many
 from odradek.kernel.broker import read_broker_options
 from odradek.kernel.machine.system.network import SystemNetwork
@@ -138,6 +138,9 @@ def serve(options, watched, note_ready):
             os.write(1, b"held\\n")
     with SystemNetwork().listen("127.0.0.1", port, backlog=1, receive_buffer_bytes=0):
         os.write(1, b"listens\\n")
+    (data_dir / f"listens-{port}").touch()
+    while len([*data_dir.glob("listens-*")]) < 2:  # whoever is told to end before it blocks the signal dies of it
+        time.sleep(0.01)
     os.kill(os.getppid(), signal.SIGTERM)
     signal.sigwait({signal.SIGTERM})
     return 0
