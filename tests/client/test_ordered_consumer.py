@@ -18,7 +18,8 @@ from odradek.testing.running_broker import running_broker
 
 LEVELS = {"odradek.retry.levels": "30ms,80ms,50ms", "odradek.retry.attempts": "3"}
 KEYS = 12
-WAIT_S = 60
+WAIT_S = 120
+"""Each failure has those behind it written again, so this takes long where coverage is measured."""
 
 
 @pytest.fixture(scope="module")
@@ -94,11 +95,11 @@ async def work_off(consumer: Consumer, work: Work, until_s: float = float("inf")
 
 
 def test_records_of_a_key_are_worked_on_in_order_whatever_fails(bootstrap: str) -> None:
-    work = Work(120, seed=1)
+    work = Work(60, seed=1)
 
     async def run() -> None:
         retry = await make(bootstrap, "plain", 2)
-        await fill(bootstrap, "plain", 120)
+        await fill(bootstrap, "plain", 60)
         with trio.fail_after(WAIT_S):
             async with Consumer(settings(bootstrap)) as consumer:
                 consumer.subscribe(["plain", retry])
@@ -110,7 +111,7 @@ def test_records_of_a_key_are_worked_on_in_order_whatever_fails(bootstrap: str) 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.sweep)])
 def test_order_holds_while_members_come_go_and_crash(bootstrap: str, seed: int) -> None:
-    work = Work(160, seed)
+    work = Work(90, seed)
     topic = f"members-{seed}"
     chance = random.Random(seed)
 
@@ -127,7 +128,7 @@ def test_order_holds_while_members_come_go_and_crash(bootstrap: str, seed: int) 
 
     async def run() -> None:
         retry = await make(bootstrap, topic, 4)
-        await fill(bootstrap, topic, 160)
+        await fill(bootstrap, topic, 90)
         with trio.move_on_after(4):
             async with trio.open_nursery() as nursery:
                 for _ in range(2):
