@@ -30,8 +30,8 @@ class ListPartitionReassignmentsHandler:
         self._calls = calls
 
     async def handle_async(self, request: ListPartitionReassignmentsRequest, context: RequestContext) -> Answer:
-        """Answer what the controller answers. Cancelled: nobody waits for it any more."""
-        return await self._calls.ask(request, request.timeout_ms)
+        """Answer what the controller answers, however long it takes, as Kafka does. Cancelled: nobody waits for it."""
+        return await self._calls.ask(request)
 
     def error_response(
         self, request: ListPartitionReassignmentsRequest, context: RequestContext, code: ErrorCode, detail: str
