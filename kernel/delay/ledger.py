@@ -26,7 +26,7 @@ from ..records.batch import CorruptRecordsError
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..types import NO_PRODUCER_ID
 from .carried import CarriedEntry, CarriedRecords
-from .companion import WaitingEntry, read_companion
+from .companion import CompanionReader, WaitingEntry
 from .headers import ID_DIGEST_BYTES
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class DelayLedger:
         self.queue: DelayQueue = self._factory.new()
         self.last_delivery: WaitingEntry | None = None
         self.last_delivery_offset = -1
-        self._begun: tuple[int, Companion] | None = None
+        self._reader = CompanionReader()
         self._open: dict[int, list[OpenEntry]] = {}
         self._carried = CarriedRecords()
         self.start_offset = 0
@@ -120,7 +120,7 @@ class DelayLedger:
     @property
     def is_amidst(self) -> bool:
         """Whether the last batch was a companion whose batch is to come: nothing can be kept here."""
-        return self._begun is not None
+        return self._reader.is_amidst
 
     @property
     def open_count(self) -> int:
@@ -131,27 +131,17 @@ class DelayLedger:
 
     def saw(self, batch: Buffer, header: BatchHeader) -> None:
         """Take note of a batch of the log, placed; of each in its order, but that a leader leaves out ordinary ones."""
-        begun, self._begun = self._begun, None
-        if begun is not None and begun[1].counts_with(header, begun[0]):
-            self._take(*begun, end=header.next_offset)
-        if not header.is_control or not header.records_count:
-            return
-        if header.has_producer_id:
-            marker = read_control_record(batch, header)
-            if isinstance(marker, EndTransactionMarker):
-                self._end(header.producer_id, is_commit=marker.type is ControlRecordType.COMMIT)
-            return
         try:
-            companion = read_companion(batch, header)
+            counted = self._reader.saw(batch, header)
         except CorruptRecordsError as error:
             self.on_unreadable(header.base_offset, error)
             return
-        if companion is None:
-            return
-        if companion.crc is None:
-            self._take(header.base_offset, companion, end=header.next_offset)
-        else:
-            self._begun = header.base_offset, companion
+        if counted is not None:
+            self._take(counted.header.base_offset, counted.companion, end=header.next_offset)
+        if header.is_control and header.has_producer_id and header.records_count:
+            marker = read_control_record(batch, header)
+            if isinstance(marker, EndTransactionMarker):
+                self._end(header.producer_id, is_commit=marker.type is ControlRecordType.COMMIT)
 
     def start_advanced(self, offset: int) -> None:
         """Take note that the log starts at an offset: what is held below waits where it was carried to, or nowhere."""

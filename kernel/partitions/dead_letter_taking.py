@@ -15,7 +15,7 @@ from ..records.batch import iterate_batches
 from ..retry.dead_reader import BEGIN, AbortedRange, DeadReader, Position
 from ..types import IsolationLevel, TopicPartition
 from .dead_letter_batches import batches_of, note_of, position_in
-from .leading import append_delivery
+from .leading import append_companion
 
 if TYPE_CHECKING:
     import uuid
@@ -304,7 +304,7 @@ class DeadLetterTaking:
 
     def _stage(self, taking: Taking, note: bytearray, records: bytearray | None) -> bool:
         try:
-            append_delivery(taking.replica, note, records)
+            append_companion(taking.replica, note, records)
             self._writes.stage(taking.replica)
         except KafkaError:
             return False  # it leads no more, or its disk failed, which was told

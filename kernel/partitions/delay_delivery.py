@@ -23,7 +23,7 @@ from ..errors import KafkaError
 from ..machine.turnstile import take_turn
 from .delay_beginnings import DelayBeginnings
 from .delay_carrying import DelayCarrying
-from .leading import append_delivery
+from .leading import append_companion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -219,7 +219,7 @@ class DelayDelivery:
 
             self._maker = DeliveryMaker(self.note_unreadable)
         made = self._maker.make(replica, ledger, due)
-        append_delivery(replica, made.note, made.records)
+        append_companion(replica, made.note, made.records)
         self._writes.stage(replica)
         statistics = self.statistics
         statistics.delivered_count += made.delivered_count

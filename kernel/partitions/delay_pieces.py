@@ -23,7 +23,7 @@ from ..machine.turnstile import SLICE_STEPS
 from ..records.batch import CorruptRecordsError, read_header
 from ..types import NO_PRODUCER_ID
 from .delay_recovery import ENTRY_BYTES
-from .leading import advance_log_start, append_carried
+from .leading import advance_log_start, append_companion
 from .recovery import BYTES_PER_STEP
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Carrying:
                 return
         try:
             for batch in carry(offset, companion, self._still_waiting(waiting), now_ms):
-                append_carried(replica, (batch,))
+                append_companion(replica, batch)
                 self._writes.stage(replica)
                 self._piece_bytes += len(batch)
                 yield from repeat(None, SLICE_STEPS)  # to compress it took long enough

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..classes import define
 from ..delay.companion import UNCOUNTED, Withdrawn, build_withdrawal
-from .leading import advance_log_start, append_delivery
+from .leading import advance_log_start, append_companion
 
 if TYPE_CHECKING:
     from ..delay.ledger import DelayLedger
@@ -58,7 +58,7 @@ def withdraw_below(replica: Replica, offset: int, looks: Looks) -> int | None:
     after = _counted(ledger, looks)
     count = UNCOUNTED if UNCOUNTED in (before, after) else before - after
     if offset > ledger.withdrawn_below:
-        append_delivery(replica, build_withdrawal(Withdrawn(offset, count)), None)
+        append_companion(replica, build_withdrawal(Withdrawn(offset, count)))
     return replica.log.log_end_offset if has_carried else None
 
 

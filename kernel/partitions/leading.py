@@ -15,8 +15,6 @@ from ..records.control import EndTransactionMarker, read_control_record
 from .replica import NOT_LEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..contracts.append_stage import Diverted
     from ..records.batch import BatchHeader
     from ..types import Buffer
@@ -171,32 +169,21 @@ def _tell_delays(replica: Replica, batch: memoryview, header: BatchHeader) -> No
             raise replica.gone_wrong(error) from error
 
 
-def append_delivery(replica: Replica, note: Buffer, records: Buffer | None) -> None:
-    """Stage records whose time has come, and before them the note that they, and all before, wait no more.
+def append_companion(replica: Replica, companion: Buffer, records: Buffer | None = None) -> None:
+    """Stage a companion that nobody produced: a delivery, a withdrawal, or what is carried forward.
 
     Args:
         replica: Where.
-        note: A companion that is a delivery.
-        records: One batch; None where all of it was withdrawn.
+        companion: Its batch.
+        records: The batch behind it that it counts with, of what is delivered; None where it is settled.
 
     Raises:
         KafkaError: This replica does not lead.
     """
     check_leads(replica, 1)
-    _append_own(replica, note, is_told=True)
+    _append_own(replica, companion, is_told=True)
     if records is not None:
         _append_own(replica, records, is_told=True)
-
-
-def append_carried(replica: Replica, batches: Sequence[Buffer]) -> None:
-    """Stage batches that carry forward what waits.
-
-    Raises:
-        KafkaError: This replica does not lead.
-    """
-    check_leads(replica, 1)
-    for batch in batches:
-        _append_own(replica, batch, is_told=True)
 
 
 def advance_log_start(replica: Replica, offset: int) -> None:
