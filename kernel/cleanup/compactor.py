@@ -27,6 +27,7 @@ from ..classes import define, frozen
 from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
 from ..machine.threads import Workers
+from ..partitions.delay_recovery import kept_end
 from ..records.batch import CorruptRecordsError
 from .batch_filter import LastRecord
 from .compaction_job import CompactionDone, CompactionJob, GroupRewritten, SegmentLooked
@@ -365,7 +366,7 @@ class Compactor:
 
     def _job_of(self, candidate: _Candidate, settings: CompactorSettings) -> CompactionJob:
         replica, plan, wanted = candidate.replica, candidate.topic.plan, candidate.plan
-        delays, kept_end = replica.delays, min(replica.high_watermark, replica.log.recovery_point)
+        delays = replica.delays
         threads = max(settings.threads, 1)
         return CompactionJob(
             compaction=wanted.compaction,
@@ -386,7 +387,7 @@ class Compactor:
             delete_retention_ms=plan.cleanup.delete_retention_ms,
             now_ms=self._clock.now_ms(),
             expiries=wanted.expiries,
-            needed_stretches=None if delays is None else delays.needed_stretches(kept_end),
+            needed_stretches=None if delays is None else delays.needed_stretches(kept_end(replica)),
         )
 
 

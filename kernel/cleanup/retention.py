@@ -18,6 +18,7 @@ from ..classes import frozen
 from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
 from ..machine.threads import Workers
+from ..partitions.delay_recovery import kept_end
 from .log_states import state_of
 
 if TYPE_CHECKING:
@@ -139,8 +140,7 @@ def sparing_delayed(replica: Replica, deletion: Deletion) -> Deletion:
     """
     if replica.delay_beginning is not None:
         return attrs.evolve(deletion, below=min(deletion.below, replica.log.log_start_offset))
-    kept_end = min(replica.high_watermark, replica.log.recovery_point)
-    needed_from = None if replica.delays is None else replica.delays.needed_from(kept_end)
+    needed_from = None if replica.delays is None else replica.delays.needed_from(kept_end(replica))
     if needed_from is None or needed_from >= deletion.below:
         return deletion
     return attrs.evolve(deletion, below=min(needed_from, replica.log.active_base_offset))

@@ -22,7 +22,7 @@ from ..delay.ledger import stretch_end
 from ..machine.turnstile import SLICE_STEPS
 from ..records.batch import CorruptRecordsError, read_header
 from ..types import NO_PRODUCER_ID
-from .delay_recovery import ENTRY_BYTES
+from .delay_recovery import ENTRY_BYTES, kept_end
 from .leading import advance_log_start, append_companion
 from .recovery import BYTES_PER_STEP
 
@@ -120,11 +120,9 @@ class Carrying:
     def _is_kept(self, end_offset: int) -> bool:
         """Return whether all below an offset is committed, and durable here: where it was carried from it may be."""
         replica = self.replica
-        if replica.high_watermark < end_offset:
-            return False
-        if replica.log.recovery_point >= end_offset:
+        if kept_end(replica) >= end_offset:
             return True
-        if not self._is_flush_asked_for:
+        if replica.high_watermark >= end_offset and not self._is_flush_asked_for:
             self._is_flush_asked_for = True
             self._writes.ask_for_flush(replica)
         return False
@@ -144,7 +142,7 @@ class Carrying:
         self._piece_bytes = self._piece_records = 0
         while not self._is_full and not self._is_stopped and self.is_led:
             start = max(self._position, replica.log.log_start_offset)
-            needed_at = self._ledger.needed_at(start, min(replica.high_watermark, replica.log.recovery_point))
+            needed_at = self._ledger.needed_at(start, kept_end(replica))
             end = self.below if needed_at is None else min(needed_at, self.below)
             first_open = self._ledger.first_open
             if first_open is not None and first_open < end:  # it may be over, and wait, before the log starts later

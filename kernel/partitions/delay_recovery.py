@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..contracts.storage import PartitionLog
     from ..delay.ledger import DelayLedger
+    from .replica import Replica
 
 DELAY_KIND: Final = "delay"
 CHECKPOINTS_KEPT: Final = 2
@@ -81,6 +82,15 @@ def start_with_companion(partition_log: PartitionLog, offset: int) -> int:
     except CorruptRecordsError:
         return offset
     return offset if companion is None or companion.is_delivery else offset - 1
+
+
+def kept_end(replica: Replica) -> int:
+    """Return up to where a replica's log is committed, and durable here.
+
+    What a delivery behind it has delivered may wait again: another leader may not have that, a loss of power may take
+    it. So until then what held it stays.
+    """
+    return min(replica.high_watermark, replica.log.recovery_point)
 
 
 def _restore_newest(partition_log: PartitionLog, ledger: DelayLedger) -> int:

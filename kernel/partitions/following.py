@@ -23,6 +23,7 @@ from ..machine.turnstile import Slices
 from ..records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
 from ..records.control import EndTransactionMarker, read_control_record
 from .delay_recovery import read_delays_in_steps
+from .leading import advance_log_start
 from .recovery import knows_producers, rebuild_in_steps, rebuild_producers
 from .replica import NOT_LEADER
 
@@ -135,12 +136,9 @@ def note_leader(replica: Replica, high_watermark: int, log_start_offset: int) ->
     start_offset = min(log_start_offset, replica.high_watermark)
     if start_offset > replica.log.log_start_offset:
         try:
-            replica.log.advance_log_start(start_offset)
+            advance_log_start(replica, start_offset)
         except Exception as error:
             raise replica.gone_wrong(error) from error
-        replica.producers.transactions.advance_log_start(start_offset)
-        if replica.delays is not None:
-            replica.delays.start_advanced(start_offset)
 
 
 def diverging_offset(log: PartitionLog, leader_epoch: int, end_offset: int) -> int:
