@@ -25,7 +25,7 @@ import pluggy
 from .classes import define, frozen
 from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from .config.meta_properties import META_PROPERTIES, MetaProperties, decode_meta_properties, encode_meta_properties
-from .config.values import AtLeast, Between, ConfigType, InvalidValueError, NotEmpty, OneOf
+from .config.values import AtLeast, Between, ConfigType, Durations, InvalidValueError, NotEmpty, OneOf
 from .contracts.api_handler import (
     AS_TASK,
     PENDING,
@@ -208,7 +208,6 @@ from .wire.errors import DecodeError
 from .wire.message import Message
 
 if TYPE_CHECKING:
-    from .config.durations import parse_duration
     from .contracts.remote_store import (
         ObjectExistsError,
         ObjectInfo,
@@ -240,7 +239,6 @@ _HOMES: Final = {
     "StoreUnavailableError": "contracts.remote_store",
     "TopicRestorer": "contracts.restoring",
     "compile_pattern": "regex",
-    "parse_duration": "config.durations",
 }
 """What most brokers have no use for is imported when it is asked for."""
 
@@ -313,6 +311,7 @@ __all__ = [
     "DiskError",
     "DiskWork",
     "Diverted",
+    "Durations",
     "Election",
     "ElectionContext",
     "ElectionFactory",
@@ -469,7 +468,6 @@ __all__ = [
     "id_text",
     "is_crc_valid",
     "iterate_batches",
-    "parse_duration",
     "parse_id",
     "part_text",
     "read_batch",

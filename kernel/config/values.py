@@ -14,9 +14,12 @@ from enum import IntEnum
 from typing import Final, Protocol, TypeAlias
 
 from ..classes import frozen
+from ..errors import ConfigError
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """A parsed configuration value; `None` is "not set", which is not the same as an empty text."""
+
+TEN_YEARS_MS: Final = 315_576_000_000
 
 
 class ConfigType(IntEnum):
@@ -297,6 +300,40 @@ class Shaped:
     def describe(self) -> str:
         """Say it as Kafka's pages do."""
         return self.shown
+
+
+@frozen(eq=False, repr=False)
+class Durations:
+    """A list of durations as people write them, at least one, each of `low_ms` to ten years.
+
+    Ten years are what a record may wait if nobody says otherwise.
+    """
+
+    low_ms: int
+
+    def ms_of(self, text: str) -> int | None:
+        """Return how many milliseconds an entry is; None where it is none, or out of bounds."""
+        from .durations import parse_duration  # a broker without such topics does not pay for it
+
+        try:
+            duration_ms = parse_duration(text)
+        except ConfigError:
+            return None
+        return duration_ms if self.low_ms <= duration_ms <= TEN_YEARS_MS else None
+
+    def check(self, name: str, value: Value) -> None:
+        """Refuse an empty list, and the first entry that is no duration or out of bounds."""
+        if not value or not isinstance(value, tuple):
+            raise InvalidValueError(f"Configuration '{name}' must name a duration at least, such as 5s")
+        for entry in value:
+            if self.ms_of(entry) is None:
+                bounds = f"from {self.low_ms} ms to ten years"
+                why = f"{entry!r} is no duration {bounds}, such as 5s, 250ms, 1m30s"
+                raise InvalidValueError(f"Configuration '{name}': {why}")
+
+    def describe(self) -> str:
+        """Say what is valid, for the reference page."""
+        return "durations, such as 5s,1m,2h"
 
 
 class ThrottledReplicas:

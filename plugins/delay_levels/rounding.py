@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from .settings import LEVELS, LEVELS_KEY, level_ms
+from .settings import DURATIONS, LEVELS, LEVELS_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class Rounding:
 
     @staticmethod
     def _read(levels: Iterable[object]) -> list[int]:
-        return [ms for level in levels if (ms := level_ms(str(level)))]
+        return [ms for level in levels if (ms := DURATIONS.ms_of(str(level)))]
 
     def __call__(self, due_ms: int, now_ms: int) -> int:
         """Return when a record is due that asks for a time, `now_ms` or later: then, or at the end of a level."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .settings import ATTEMPTS, ATTEMPTS_KEY, LEVELS, LEVELS_KEY, duration_ms
+from .settings import ATTEMPTS, ATTEMPTS_KEY, DURATIONS, LEVELS, LEVELS_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class Levels:
         """Make the policy of a topic; a level that nobody can read is left out, where one was set unchecked."""
         levels, attempts = settings.get(LEVELS_KEY), settings.get(ATTEMPTS_KEY)
         texts = levels if isinstance(levels, tuple) else LEVELS
-        found = [ms for text in texts if (ms := duration_ms(str(text))) is not None]
+        found = [ms for text in texts if (ms := DURATIONS.ms_of(str(text))) is not None]
         return cls(found or [0], attempts if isinstance(attempts, int) else ATTEMPTS)
 
     def delay_ms(self, attempt: int, drawn: float) -> int | None:

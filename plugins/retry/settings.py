@@ -1,65 +1,25 @@
-"""Pure core: the policy's topic keys, and which durations are levels."""
+"""Pure core: the policy's topic keys."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from odradek.kernel.api import (
-    Between,
-    ConfigError,
-    ConfigKey,
-    ConfigType,
-    Importance,
-    InvalidValueError,
-    Part,
-    Scope,
-    UpdateMode,
-)
+from odradek.kernel.api import Between, ConfigKey, ConfigType, Durations, Importance, Part, Scope, UpdateMode
 
 LEVELS_KEY: Final = "odradek.retry.levels"
 ATTEMPTS_KEY: Final = "odradek.retry.attempts"
 ATTEMPTS_MAX: Final = 10_000
 LEVELS: Final = ("5s", "10s", "30s", "1m", "2m", "5m", "10m", "20m", "30m", "45m", "1h", "2h")
 ATTEMPTS: Final = 16
-DURATION_MS_MAX: Final = 315_576_000_000
-"""Ten years: no record may wait longer, so a topic with such a level would take none."""
-
-
-def duration_ms(text: str) -> int | None:
-    """Return how many milliseconds a duration is, None where it is none, or above ten years."""
-    from odradek.kernel.api import parse_duration  # a broker without such topics does not pay for it
-
-    try:
-        duration = parse_duration(text)
-    except ConfigError:
-        return None
-    return duration if duration <= DURATION_MS_MAX else None
-
-
-class Durations:
-    """A list of durations, at least one."""
-
-    def check(self, name: str, value: object) -> None:
-        """Refuse what is no list of durations."""
-        if not value or not isinstance(value, tuple):
-            raise InvalidValueError(f"Configuration '{name}' must name a level at least, such as 5s")
-        for entry in value:
-            if duration_ms(str(entry)) is None:
-                raise InvalidValueError(
-                    f"Configuration '{name}': {str(entry)!r} is no duration up to ten years: such as 5s, 250ms, 1m30s"
-                )
-
-    def describe(self) -> str:
-        """Say what is valid, for the reference page."""
-        return "durations, such as 5s,1m,2h"
-
+DURATIONS: Final = Durations(0)
+"""What is given back at once is a level, too."""
 
 KEYS: Final = (
     ConfigKey(
         LEVELS_KEY,
         ConfigType.LIST,
         LEVELS,
-        Durations(),
+        DURATIONS,
         scope=Scope.TOPIC,
         importance=Importance.MEDIUM,
         update_mode=UpdateMode.CLUSTER_WIDE,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..keys import Part, Scope, build
-from ..values import AtLeast, Between, NotEmpty, OneOf
+from ..values import TEN_YEARS_MS, AtLeast, Between, NotEmpty, OneOf
 from .vocabulary import BOOLEAN, CLUSTER_WIDE, DOUBLE, HIGH, INT, LONG, LOW, MEDIUM, NOT_NEGATIVE, READ_ONLY, STRING
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.storage", STRING, "segment", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
     ("odradek.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
     ("odradek.delay.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
-    ("odradek.delay.max.ms", LONG, 315_576_000_000, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.delay.max.ms", LONG, TEN_YEARS_MS, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.delay.queue", STRING, "wheel", NotEmpty(), LOW, READ_ONLY, Part.TOPICS),
     ("odradek.retry.auto", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.topic", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
@@ -49,7 +49,7 @@ _TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.retry.order", STRING, "none", OneOf(("none", "key")), MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.order.waiting.max", INT, 100_000, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.breaker.share", DOUBLE, 0.0, Between(0, 1), MEDIUM, CLUSTER_WIDE, Part.TOPICS),
-    ("odradek.retry.breaker.window.ms", LONG, 60_000, Between(1_000, 315_576_000_000), LOW, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.breaker.window.ms", LONG, 60_000, Between(1_000, TEN_YEARS_MS), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.breaker.minimum", INT, 20, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.dead.letters.of", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
 )

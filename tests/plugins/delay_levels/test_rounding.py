@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from odradek.kernel.api import InvalidValueError
 from odradek.plugins.delay_levels.rounding import Rounding
-from odradek.plugins.delay_levels.settings import KEYS, LEVELS, LEVELS_KEY, Levels
+from odradek.plugins.delay_levels.settings import DURATIONS, KEYS, LEVELS, LEVELS_KEY
 
 NOW_MS = 1_700_000_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -64,10 +64,10 @@ def test_at_the_end_of_time_it_is_not_later() -> None:
 @pytest.mark.parametrize("value", [(), ("5",), ("0s",), ("5s", "0ms")])
 def test_what_is_no_list_of_levels_is_refused(value: tuple[str, ...]) -> None:
     with pytest.raises(InvalidValueError):
-        Levels().check(LEVELS_KEY, value)
+        DURATIONS.check(LEVELS_KEY, value)
 
 
 def test_the_levels_of_the_key_are_valid() -> None:
     (key,) = KEYS
 
-    Levels().check(key.name, key.default)
+    DURATIONS.check(key.name, key.default)

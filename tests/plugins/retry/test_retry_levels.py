@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from odradek.kernel.api import InvalidValueError, RetryPolicyFactory
+from odradek.kernel.config.values import TEN_YEARS_MS
 from odradek.kernel.retry.rewriting import DELAY_MS_MAX
 from odradek.plugins.retry.levels import Levels
-from odradek.plugins.retry.settings import ATTEMPTS_KEY, DURATION_MS_MAX, KEYS, LEVELS_KEY, Durations, duration_ms
+from odradek.plugins.retry.settings import ATTEMPTS_KEY, DURATIONS, KEYS, LEVELS_KEY
 from odradek.testing.contracts.retry_policy import RetryPolicyContract
 
 
@@ -35,16 +36,16 @@ def test_without_attempts_every_failed_record_is_dead() -> None:
     ("text", "expected_ms"), [("7ms", 7), ("5s", 5_000), ("2m", 120_000), ("1h", 3_600_000), ("1d", 86_400_000)]
 )
 def test_durations_are_read_as_people_write_them(text: str, expected_ms: int) -> None:
-    assert duration_ms(text) == expected_ms
+    assert DURATIONS.ms_of(text) == expected_ms
 
 
 @pytest.mark.parametrize("value", [(), ("5",), ("5 s",), ("-5s",), ("5s", ""), ("1w",), ("3653d",)])
 def test_what_is_no_list_of_durations_is_refused(value: tuple[str, ...]) -> None:
     with pytest.raises(InvalidValueError):
-        Durations().check(LEVELS_KEY, value)
+        DURATIONS.check(LEVELS_KEY, value)
 
 
 def test_the_longest_level_is_what_the_kernel_lets_a_record_wait() -> None:
-    Durations().check(LEVELS_KEY, (f"{DELAY_MS_MAX}ms",))
+    DURATIONS.check(LEVELS_KEY, (f"{DELAY_MS_MAX}ms",))
 
-    assert DURATION_MS_MAX == DELAY_MS_MAX
+    assert TEN_YEARS_MS == DELAY_MS_MAX
