@@ -122,7 +122,8 @@ odradek.delay.max.ms
 
 odradek.delay.queue
     The plugin that knows which delayed record is due next, chosen when the topic is created: `wheel`, to the
-    millisecond, `levels`, where delays are rounded up, or a plugin of your own (`odradek plugins list`).
+    millisecond, `levels`, where delays are rounded up, or a plugin of your own (`odradek plugins list`). With each of
+    them records wait in the log of their partition: levels are no topics.
 
 odradek.retry.auto
     Whether the topics of failed records, `TOPIC.GROUP.retry` and `TOPIC.GROUP.dlq`, of any group that reads this topic
