@@ -101,6 +101,25 @@ def test_topics_of_failed_records_are_listed_and_set_anew(odradek: Odradek) -> N
     assert made["dlq"] in odradek.ok("retry", "list").out
 
 
+def test_the_order_of_keys_is_asked_for_and_listed(odradek: Odradek) -> None:
+    which = ("orders", "--group", "sorted")
+
+    def listed() -> tuple[str, str]:
+        (row,) = [row for row in odradek.ok("retry", "list", "--json").json if row["group"] == "sorted"]
+        (line,) = [line for line in odradek.ok("retry", "list").out.splitlines() if "orders.sorted.retry" in line]
+        return row["order"], line
+
+    odradek.ok("retry", "enable", *which)
+    assert listed()[0] == "none"
+    odradek.ok("retry", "enable", *which, "--order", "key")
+    order, line = listed()
+
+    assert order == "key"
+    assert "key" in line.split()
+    odradek.ok("retry", "enable", *which, "--attempts", "2")
+    assert listed()[0] == "key"
+
+
 def test_two_groups_whose_topics_would_have_one_name_are_told_apart(odradek: Odradek) -> None:
     odradek.ok("topics", "create", "orders.eu")
     odradek.ok("retry", "enable", "orders.eu", "--group", "billing")

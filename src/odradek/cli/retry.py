@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LEVELS_KEY: Final = "odradek.retry.levels"
 ATTEMPTS_KEY: Final = "odradek.retry.attempts"
+ORDER_KEY: Final = "odradek.retry.order"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,13 +58,21 @@ def _configure_enable(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Make the two topics of a group's failed records, with the partitions and replicas of the topic that it reads. "
-        "Where they are there already, their levels and attempts are set, and partitions added that they lack.",
-        [("retry enable orders --group billing --levels 5s,1m,10m --attempts 5", "five attempts")],
+        "Where they are there already, what is given is set, and partitions added that they lack.",
+        [
+            ("retry enable orders --group billing --levels 5s,1m,10m --attempts 5", "five attempts"),
+            ("retry enable orders --group billing --order key", "records of a key in order, where our client reads"),
+        ],
     )
     parser.add_argument("topic", metavar="TOPIC")
     parser.add_argument("--group", required=True, metavar="GROUP", help="the consumer group")
     parser.add_argument("--levels", metavar="5s,1m,...", help=f"how long each attempt waits ({LEVELS_KEY})")
     parser.add_argument("--attempts", type=natural, metavar="N", help=f"how many there are ({ATTEMPTS_KEY})")
+    parser.add_argument(
+        "--order",
+        choices=("none", "key"),
+        help=f"whether Odradek's own consumer keeps records of a key in order, though some wait ({ORDER_KEY})",
+    )
     parser.add_argument(
         "--breaker",
         metavar="SHARE",
@@ -80,8 +89,13 @@ async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     topic = calls.topic(arguments.topic)
     replicas = max((len(partition.replicas) for partition in topic.partitions.values()), default=1)
     names = retry_topics(topic.name, arguments.group)
-    asked = {LEVELS_KEY: arguments.levels, ATTEMPTS_KEY: arguments.attempts, RETRY_POLICY: arguments.policy}
-    asked[BREAKER_SHARE] = arguments.breaker
+    asked = {
+        LEVELS_KEY: arguments.levels,
+        ATTEMPTS_KEY: arguments.attempts,
+        ORDER_KEY: arguments.order,
+        BREAKER_SHARE: arguments.breaker,
+        RETRY_POLICY: arguments.policy,
+    }
     changes = {key: str(value) for key, value in asked.items() if value is not None}
     owner = {RETRY_TOPIC: topic.name, RETRY_GROUP: arguments.group}
     is_new = names.retry not in calls.topics
@@ -175,7 +189,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
 async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     from odradek.client.admin_values import ResourceType
 
-    keys = (RETRY_TOPIC, RETRY_GROUP, RETRY_POLICY, LEVELS_KEY, ATTEMPTS_KEY, BREAKER_SHARE, DEAD_LETTERS_OF)
+    keys = (RETRY_TOPIC, RETRY_GROUP, RETRY_POLICY, LEVELS_KEY, ATTEMPTS_KEY, ORDER_KEY, BREAKER_SHARE, DEAD_LETTERS_OF)
     dead: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
     for name, topic in sorted(calls.topics.items()):
@@ -194,6 +208,7 @@ async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
                     "policy": config[RETRY_POLICY],
                     "levels": config.get(LEVELS_KEY, ""),
                     "attempts": int(config[ATTEMPTS_KEY]) if ATTEMPTS_KEY in config else None,
+                    "order": config.get(ORDER_KEY, ""),
                     "spared": await _spared_count(calls, name) if float(config.get(BREAKER_SHARE) or 0) else None,
                 }
             )
@@ -202,7 +217,7 @@ async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     if arguments.json:
         print_json(rows)
     elif rows:
-        columns = ("topic", "group", "retry", "dlq", "attempts", "levels", "spared")
+        columns = ("topic", "group", "retry", "dlq", "attempts", "levels", "order", "spared")
         print_table(columns, [["" if row[column] is None else row[column] for column in columns] for row in rows])
     else:
         print("no group has failed records given back; `odradek retry enable TOPIC --group GROUP` begins it")
