@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from types import FrameType
 
 import pytest
 import trio
@@ -296,6 +298,54 @@ def test_a_record_of_a_partition_that_was_taken_away_is_not_failed(bootstrap: st
 
     with pytest.raises(ClientUsageError, match="taken away"):
         trio.run(run)
+
+
+def test_what_is_read_no_more_has_no_order_to_be_kept(bootstrap: str) -> None:
+    """Else the retry topic's log would be read on by a consumer that reads nothing."""
+
+    async def run() -> tuple[bool, bool]:
+        retry = await make(bootstrap, "left", 1)
+        await fill(bootstrap, "left", 1)
+        with trio.fail_after(WAIT_S):
+            async with Consumer(settings(bootstrap)) as consumer:
+                consumer.assign([("left", 0), (retry, 0)])
+                await consumer.poll()
+                assert consumer._order is not None
+                order = consumer._order.order
+                before = order.is_idle
+                await consumer.unsubscribe()
+                return before, order.is_idle
+
+    assert trio.run(run) == (False, True)
+
+
+@pytest.mark.parametrize("has_retry_topic", [False, True])
+def test_where_no_order_is_asked_for_a_poll_asks_of_it_once_and_no_record_is_looked_at(
+    bootstrap: str, has_retry_topic: bool
+) -> None:
+    topic, calls = f"free-{has_retry_topic}", Counter[str]()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and "/client/ordered/" in frame.f_code.co_filename:
+            calls[frame.f_code.co_name] += 1
+
+    async def run() -> tuple[bool, int]:
+        retry = await make(bootstrap, topic, 1, **{"odradek.retry.order": "none"})
+        await fill(bootstrap, topic, 20)
+        with trio.fail_after(WAIT_S):
+            async with Consumer(settings(bootstrap)) as consumer:
+                consumer.subscribe([topic, retry] if has_retry_topic else [topic])
+                await consumer.poll(records_max=1)
+                assert consumer._fetcher is not None
+                sys.setprofile(note)
+                try:
+                    records = [record for _ in range(10) for record in await consumer.poll(records_max=1)]
+                finally:
+                    sys.setprofile(None)
+                return consumer._fetcher.sieve is None, len(records)
+
+    assert trio.run(run) == (True, 10)
+    assert calls == {"polled": 10}
 
 
 def test_while_as_many_wait_as_the_topic_allows_it_is_read_no_further_and_that_is_logged(

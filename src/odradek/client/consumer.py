@@ -226,7 +226,7 @@ class Consumer(PositionedConsumer):
         """
         if self._group is not None:
             await self._group.leave("the consumer unsubscribed", is_for_good=True)
-        self._opened()[1].assign(())
+        self.assign(())
 
     @property
     def subscription(self) -> Subscription | None:
