@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _HEADERS_TYPE: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_KEPT: Final = ("key", "value", "timestamp")
+_KEPT: Final = ("key", "value")
+_LEFT: Final = ("partition", "timestamp")
+"""Are of the topic that a row was meant for: a dead letter goes where its key says, and is kept from its death on."""
 
 
 @attrs.frozen
@@ -78,10 +80,10 @@ class DeadLetters:
         columns = {name: batch.column(positions[name]) for name in _KEPT if name in positions}
         others = pa.scalar(topic, pa.string()) if topic is not None else _plain(batch.column(positions["topic"]))
         columns["topic"] = pc.if_else(is_dead, pa.scalar(self.topic, pa.string()), others)
-        if "partition" in positions:  # one of the topic that it was meant for
-            columns["partition"] = pc.if_else(
-                is_dead, pa.scalar(None, pa.int32()), batch.column(positions["partition"])
-            )
+        for name in _LEFT:
+            if name in positions:
+                meant = batch.column(positions[name])
+                columns[name] = pc.if_else(is_dead, pa.scalar(None, meant.type), meant)
         columns[HEADERS] = self._headers(batch, positions, is_dead, now_ms)
         made = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         return made, {name: place for place, name in enumerate(columns)}

@@ -200,6 +200,18 @@ def test_dead_letters_of_rows_that_name_their_topics_leave_these(kit: Kit) -> No
     assert [row[1] for row in kit.consumed(dead)] == [b"2", b"3"]
 
 
+def test_dead_letters_are_of_the_time_of_writing_so_that_they_are_kept_from_then_on(kit: Kit) -> None:
+    """By the time of the row retention could take a letter as soon as it is there, and `odradek dlq purge --before`."""
+    topic, dead = kit.new_topic(1), kit.new_topic(1)
+    rows = [(b"1", 5_000_000, None), (b"2", 6_000_000, "why")]
+    write(kit, ["value", "timestamp", "deadLetterReason"], rows, {"topic": topic, "deadLetterTopic": dead})
+    (letter,) = kit.consumed(dead)
+    (told,) = [header["value"] for header in letter[7] if header["key"] == "odradek.dead.timestamp"]
+
+    assert [row[5] for row in kit.consumed(topic)] == [5_000_000]
+    assert letter[5] == int(told) * 1_000
+
+
 def test_without_the_option_a_reason_is_a_column_like_any_other(kit: Kit) -> None:
     topic = kit.new_topic(1)
     write(kit, ["value", "deadLetterReason"], [(b"1", "why")], {"topic": topic})
