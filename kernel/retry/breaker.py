@@ -72,7 +72,7 @@ class Breaker:
             spared_times: How often it was spared before.
         """
         window_ms = self.settings.window_ms
-        if spared_times * window_ms >= SPARED_MS_MAX:
+        if (spared_times + 1) * window_ms > SPARED_MS_MAX:
             return None
         self._deaths[self._slot(now_ms)] += 1
         if self._are_too_many(now_ms):

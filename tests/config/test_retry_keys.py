@@ -12,6 +12,7 @@ from odradek.kernel.config.registry import Registry
 from odradek.kernel.config.settings import read_settings
 from odradek.kernel.config.topic import TopicConfig, check_topic
 from odradek.kernel.errors import ConfigError, KafkaError
+from odradek.kernel.retry.breaker import SPARED_MS_MAX
 
 CONFIG = BrokerConfig(Registry.of())
 OWNER = {"odradek.retry.topic": "t", "odradek.retry.group": "g"}
@@ -46,6 +47,15 @@ def test_a_topic_without_the_keys_has_neither() -> None:
 def test_what_does_not_go_together_is_refused(keys: Mapping[str, str], told: str) -> None:
     with pytest.raises(KafkaError, match=told):
         check_topic(CONFIG, keys)
+
+
+def test_the_window_of_a_breaker_is_no_longer_than_a_record_is_spared() -> None:
+    """Else none would ever be spared, though the share is set."""
+    key = "odradek.retry.breaker.window.ms"
+    check_topic(CONFIG, {**OWNER, key: str(SPARED_MS_MAX)})
+
+    with pytest.raises(KafkaError, match=key):
+        check_topic(CONFIG, {**OWNER, key: str(SPARED_MS_MAX + 1)})
 
 
 @pytest.mark.parametrize("keys", [OWNER, LETTERS])

@@ -185,6 +185,17 @@ def test_what_was_spared_for_a_day_dies_though_others_keep_it_open(stage: RetryS
     assert SPARED not in headers[1]
 
 
+@pytest.mark.parametrize("window_ms", [WINDOW_MS, SPARED_MS_MAX // 3 + 1, SPARED_MS_MAX // 2 + 1, SPARED_MS_MAX])
+def test_no_record_is_spared_for_more_than_a_day_however_long_the_window(window_ms: int) -> None:
+    found = Breaker(BreakerSettings(0.5, window_ms, minimum=1))
+    waited_ms = times = 0
+    while (more_ms := found.spare_ms(NOW_MS, times)) is not None:
+        waited_ms += more_ms
+        times += 1
+
+    assert SPARED_MS_MAX - window_ms < waited_ms <= SPARED_MS_MAX
+
+
 def test_the_mark_of_what_was_spared_goes_when_it_fails_again() -> None:
     headers = ((ATTEMPT, b"4"), (SPARED, b"1"))
 

@@ -49,7 +49,7 @@ _TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.retry.order", STRING, "none", OneOf(("none", "key")), MEDIUM, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.order.waiting.max", INT, 100_000, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.breaker.share", DOUBLE, 0.0, Between(0, 1), MEDIUM, CLUSTER_WIDE, Part.TOPICS),
-    ("odradek.retry.breaker.window.ms", LONG, 60_000, Between(1_000, TEN_YEARS_MS), LOW, CLUSTER_WIDE, Part.TOPICS),
+    ("odradek.retry.breaker.window.ms", LONG, 60_000, Between(1_000, 86_400_000), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.breaker.minimum", INT, 20, AtLeast(1), LOW, CLUSTER_WIDE, Part.TOPICS),
     ("odradek.retry.dead.letters.of", STRING, "", None, MEDIUM, CLUSTER_WIDE, Part.TOPICS),
 )
@@ -150,11 +150,12 @@ odradek.retry.order.waiting.max
 odradek.retry.breaker.share
     Pauses the dead letters of a partition while within `odradek.retry.breaker.window.ms` the attempts of more records
     are over than this share of the records that failed for the first time: an outage is not a poison record. What would
-    be dead waits for a window more, and is given back. With 0 nothing is ever paused.
+    be dead waits for a window more, and is given back; none so often that it would take more than a day. With 0 nothing
+    is ever paused.
 
 odradek.retry.breaker.window.ms
     The time within which failed records are counted for `odradek.retry.breaker.share`, and for which a record waits
-    that is spared.
+    that is spared; a day at most.
 
 odradek.retry.breaker.minimum
     Of how many records of a partition the attempts have to be over within the window before any is spared.
