@@ -16,13 +16,15 @@ GATE_SEEDS = {
     "groups": [40],
     "compaction": [40],
     "disks": [25],
-    "replication": [12, 12, 12, 12],
-    "spread_transactions": [8, 8, 8, 8],
-    "delays": [6, 6],
+    "replication": [48],
+    "spread_transactions": [32],
+    "delays": [12],
     "retry": [6],
-    "quorum": [10, 10, 10, 10],
+    "quorum": [20, 20],
 }
-"""How many each test of a scenario runs; tests run beside each other. Two hundred in all, at least."""
+"""How many each test of a scenario runs; tests run beside each other. Two hundred in all, at least.
+
+With twenty and more a test sees that what the scenario is for has come about."""
 VOTED = {"odradek.election": "quorum", "odradek.internal.election": "quorum"}
 VOTED_SEEDS = {
     "replication": range(5, 9),
