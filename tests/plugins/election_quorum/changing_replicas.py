@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -33,7 +33,8 @@ from odradek.plugins.election_quorum.ballots import State
 from odradek.plugins.election_quorum.factory import QuorumElectionFactory
 from odradek.plugins.election_quorum.machine import QuorumElection
 from odradek.plugins.election_quorum.replica import Replica
-from tests.plugins.election_quorum.model import BrokenPromiseError, Model
+from tests.plugins.election_quorum import model
+from tests.plugins.election_quorum.model import BrokenPromiseError, Model, run_seeds
 from tests.plugins.election_quorum.nodes import Entry, Node, Sent, directory_of
 
 CONTROLLER = 0
@@ -177,14 +178,7 @@ class ChangingReplicas(Model):
             (self.give_up, 1),
             (self.replace, 1),
         ]
-        does = [action for action, _ in actions]
-        weights = [weight * self.source.choice((0, 1, 1, 3)) for _, weight in actions[8:]]
-        weights = [weight for _, weight in actions[:8]] + weights
-        for action in self.source.choices(does, weights, k=STEPS):
-            self.note(action.__name__)
-            action()
-            self.check()
-        self.heal()
+        self.do(actions, STEPS, always=8)
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -348,12 +342,7 @@ class ChangingReplicas(Model):
 
 def broken_promise(seed: int) -> str:
     """Run a seed, and return which promise it breaks, "" for none."""
-    model = ChangingReplicas(seed)
-    try:
-        model.run()
-    except BrokenPromiseError as error:
-        return f"seed {seed}: {error}\n  " + "\n  ".join(model.trace)
-    return ""
+    return model.broken_promise(seed, ChangingReplicas)
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------
@@ -468,18 +457,5 @@ MISTAKES: dict[str, Callable[[], AbstractContextManager[None]]] = {
 }
 
 
-def main(arguments: list[str]) -> int:
-    """Run seeds from the command line."""
-    first, count = int(arguments[0]), int(arguments[1])
-    with MISTAKES[arguments[2]]() if len(arguments) > 2 else nullcontext():
-        for seed in range(first, first + count):
-            found = broken_promise(seed)
-            if found:
-                sys.stdout.write(f"{found}\n")
-                return 1
-    sys.stdout.write(f"{count} seeds from {first}: all promises held\n")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_seeds(sys.argv[1:], MISTAKES, ChangingReplicas))

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -97,10 +97,18 @@ class Model:
             (self.give_up, 1),
             (self.wipe if self.wipes else self.change_voters if self.has_records else self.lose_power, 6),
         ]
+        self.do(actions, STEPS, always=4)
+
+    def do(self, actions: Sequence[tuple[Callable[[], None], int]], steps: int, *, always: int) -> None:
+        """Do so many of these, drawn by their weights, and let it all heal; of a seed some but the first never come.
+
+        Raises:
+            BrokenPromiseError: Something that was promised did not hold.
+        """
         does = [action for action, _ in actions]
-        weights = [weight * self.source.choice((0, 1, 1, 3)) for _, weight in actions[4:]]
-        weights = [weight for _, weight in actions[:4]] + weights
-        for action in self.source.choices(does, weights, k=STEPS):
+        weights = [weight * self.source.choice((0, 1, 1, 3)) for _, weight in actions[always:]]
+        weights = [weight for _, weight in actions[:always]] + weights
+        for action in self.source.choices(does, weights, k=steps):
             self.note(action.__name__)
             action()
             self.check()
@@ -310,9 +318,9 @@ class Model:
         )
 
 
-def broken_promise(seed: int) -> str:
-    """Run a seed, and return which promise it breaks, "" for none."""
-    model = Model(seed)
+def broken_promise(seed: int, make: Callable[[int], Model] = Model) -> str:
+    """Run a seed of a model, and return which promise it breaks, "" for none."""
+    model = make(seed)
     try:
         model.run()
     except BrokenPromiseError as error:
@@ -320,12 +328,16 @@ def broken_promise(seed: int) -> str:
     return ""
 
 
-def main(arguments: list[str]) -> int:
-    """Run seeds from the command line."""
+def run_seeds(
+    arguments: Sequence[str],
+    mistakes: Mapping[str, Callable[[], AbstractContextManager[object]]],
+    make: Callable[[int], Model] = Model,
+) -> int:
+    """Run seeds from the command line: the first, how many, and the name of a mistake to be planted, if any."""
     first, count = int(arguments[0]), int(arguments[1])
-    with SABOTAGES[arguments[2]]() if len(arguments) > 2 else nullcontext():
+    with mistakes[arguments[2]]() if len(arguments) > 2 else nullcontext():
         for seed in range(first, first + count):
-            found = broken_promise(seed)
+            found = broken_promise(seed, make)
             if found:
                 sys.stdout.write(f"{found}\n")
                 return 1
@@ -334,4 +346,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_seeds(sys.argv[1:], SABOTAGES))
