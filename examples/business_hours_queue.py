@@ -51,12 +51,9 @@ class BusinessHours:
 class BusinessHoursQueue:
     """A `DelayQueue`: what waits in one partition, in the order in which it is due."""
 
-    def __init__(
-        self, hours: BusinessHours, waiting: Iterable[WaitingRecord] = (), cancels: Mapping[bytes, int] | None = None
-    ) -> None:
+    def __init__(self, hours: BusinessHours, waiting: Iterable[WaitingRecord] = ()) -> None:
         self._hours = hours
         self._waiting = sorted(waiting)
-        self._cancels = dict(cancels or {})
         self._looked_ms = 0
 
     @property
@@ -68,13 +65,6 @@ class BusinessHoursQueue:
         """Take note of a record that waits."""
         insort(self._waiting, waiting)
 
-    def note_due(self, due_ms: int) -> None:
-        """Take note of a record that may wait later: here it makes no difference."""
-
-    def cancelled(self, id_digest: bytes, origin: int) -> None:
-        """Take note that the records of a name that were produced before an offset are withdrawn."""
-        self._cancels[id_digest] = max(origin, self._cancels.get(id_digest, -1))
-
     def delivered(self, due_ms: int, origin: int) -> None:
         """End the wait of a record, and of all before it."""
         del self._waiting[: bisect_right(self._waiting, (due_ms, origin), key=lambda each: each[:2])]
@@ -82,14 +72,6 @@ class BusinessHoursQueue:
     def start_advanced(self, offset: int) -> None:
         """End the wait of what the log no more holds."""
         self._waiting = [each for each in self._waiting if each.companion >= offset]
-
-    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
-        """Forget withdrawals of what does not wait any more, and cannot come to wait."""
-        first = min((each.origin for each in self._waiting), default=None)
-        oldest = min((origin for origin in (first, pending_origin) if origin is not None), default=None)
-        self._cancels = {
-            name: origin for name, origin in self._cancels.items() if oldest is not None and oldest < origin
-        }
 
     def prepare(self, now_ms: int) -> bool:
         """Have nothing to prepare."""
@@ -103,18 +85,13 @@ class BusinessHoursQueue:
         first = self._waiting[:count_max]
         return first[: bisect_right(first, now_ms, key=lambda each: each.due_ms)]
 
-    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
-        """Return whether the record of a name, produced at an offset, was withdrawn."""
-        return id_digest is not None and origin < self._cancels.get(id_digest, -1)
-
     def next_due_ms(self) -> int | None:
         """Return when to look again: in the morning for what is due at night, or was not delivered by then."""
         return self._hours.opens_at(max(self._waiting[0].due_ms, self._looked_ms)) if self._waiting else None
 
     def encode(self) -> Iterator[bytes]:
         """Return all of it, to be kept beside the log."""
-        cancels = {name.hex(): origin for name, origin in self._cancels.items()}
-        data = json.dumps({"waiting": self._waiting, "cancels": cancels}).encode()
+        data = json.dumps(self._waiting).encode()
         yield zlib.crc32(data).to_bytes(4, "big")
         yield data
 
@@ -136,10 +113,7 @@ class BusinessHoursFactory:
         """Return the queue that was encoded; a `ValueError` has the broker read the log instead."""
         if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
             raise ValueError("what was kept of the queue is damaged")
-        kept = json.loads(data[4:])
-        waiting = [WaitingRecord(*each) for each in kept["waiting"]]
-        cancels = {bytes.fromhex(name): origin for name, origin in kept["cancels"].items()}
-        return BusinessHoursQueue(self._hours, waiting, cancels)
+        return BusinessHoursQueue(self._hours, [WaitingRecord(*each) for each in json.loads(data[4:])])
 
 
 @hookimpl

@@ -5,12 +5,11 @@ control batch lies that holds it, its *companion*. It is told what the log says,
 so it is a pure function of the log; the leader asks it what is due:
 
     a record waits                        `waits`
-    a name is withdrawn                   `cancelled`
     records were delivered, up to here    `delivered`: nothing that was in the order before waits any more
     the log starts later                  `start_advanced`
 
-Order: by (due time, offset). A record that is withdrawn waits on until it is due, and `is_withdrawn` then says so: its
-name is in its companion, and not known before that is read.
+Order: by (due time, offset). A record that is withdrawn waits on until it is due: its name is in its companion, and not
+known before that is read. Then the kernel passes over it, and no queue knows of names.
 
 .. versionadded:: 0.1
 """
@@ -49,29 +48,12 @@ class DelayQueue(Protocol):
         """Take note of a record that waits."""
         ...
 
-    def note_due(self, due_ms: int) -> None:
-        """Take note of a record that may wait later, when its transaction is committed."""
-        ...
-
-    def cancelled(self, id_digest: bytes, origin: int) -> None:
-        """Take note that the records of a name that were produced before an offset are withdrawn."""
-        ...
-
     def delivered(self, due_ms: int, origin: int) -> None:
         """Take note that a record was delivered: it and all before it wait no more; what takes long `prepare` does."""
         ...
 
     def start_advanced(self, offset: int) -> None:
         """Take note that the log starts at an offset: what is held by companions below it does not wait any more."""
-        ...
-
-    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
-        """Forget withdrawals that cannot concern anything any more.
-
-        Args:
-            due_ms: All that was due before has been delivered.
-            pending_origin: Records from this offset on may still come to wait; None when no transaction is open.
-        """
         ...
 
     def prepare(self, now_ms: int) -> bool:
@@ -83,10 +65,6 @@ class DelayQueue(Protocol):
 
         May be empty while `prepare` returns False.
         """
-        ...
-
-    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
-        """Return whether the record of a name, produced at an offset, was withdrawn."""
         ...
 
     def next_due_ms(self) -> int | None:

@@ -5,6 +5,7 @@
               -> the queue, which knows what is due next
               -> carried forward: kept beside it, until the log starts behind the companion that it was carried from
     delivery  -> the queue: nothing up to there waits any more
+    canceller -> noted beside it (`withdrawals`): whose name a record has is read when it comes due, and looked up then
 
 On every replica, and whenever a log is read again, it hears the same, so a new leader goes on with its own. A leader
 tells it only of what concerns delays: no ordinary batch is looked at.
@@ -28,6 +29,7 @@ from ..types import NO_PRODUCER_ID
 from .carried import CarriedEntry, CarriedRecords
 from .companion import CompanionReader, WaitingEntry
 from .headers import ID_DIGEST_BYTES
+from .withdrawals import ENTRY_BYTES, Withdrawals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,8 +44,8 @@ _HELD_SHIFT: Final = 12
 _DELIVERIES_MAX: Final = 1000
 """So many deliveries are told apart that may not be committed yet."""
 _MAGIC: Final = b"odrl"
-_VERSION: Final = 3
-_HEAD: Final = struct.Struct(">4sbqqqqqqiiiiq")
+_VERSION: Final = 4
+_HEAD: Final = struct.Struct(">4sbqqqqqqqiiiiiq")
 _HELD: Final = struct.Struct(">qq")
 _LATE: Final = struct.Struct(">qq")
 _OPEN: Final = struct.Struct(">qqqqi16s")
@@ -108,6 +110,7 @@ class DelayLedger:
         self._reader = CompanionReader()
         self._open: dict[int, list[OpenEntry]] = {}
         self._carried = CarriedRecords()
+        self._withdrawals = Withdrawals()
         self.start_offset = 0
         self.withdrawn_below = 0
         self._carried_end = 0
@@ -218,7 +221,7 @@ class DelayLedger:
 
     def is_withdrawn(self, entry: WaitingEntry) -> bool:
         """Return whether a record that waits was withdrawn: by its name, or by a DeleteRecords."""
-        return entry.origin < self.withdrawn_below or self.queue.is_withdrawn(entry.id_digest, entry.origin)
+        return entry.origin < self.withdrawn_below or self._withdrawals.has(entry.id_digest, entry.origin)
 
     @property
     def has_carried(self) -> bool:
@@ -261,7 +264,7 @@ class DelayLedger:
             for entry in companion.entries:
                 entries.append(OpenEntry(offset, entry))
                 if not entry.is_canceller and not entry.is_dead:
-                    self.queue.note_due(entry.due_ms)
+                    self._withdrawals.note_due(entry.due_ms)
 
     def _take_carried(self, carried_from: int, entries: list[CarriedEntry]) -> None:
         self._carried_end = max((each.companion + 1 for each in entries), default=self._carried_end)
@@ -284,11 +287,12 @@ class DelayLedger:
                 continue
             if entry.is_canceller:
                 assert entry.id_digest is not None, "a canceller has a name"
-                self.queue.cancelled(entry.id_digest, entry.origin)
+                self._withdrawals.add(entry.id_digest, entry.origin)
                 continue
             if offset < self.start_offset:
                 continue  # it was read for what else it says
             due_ms = entry.due_ms
+            self._withdrawals.note_due(due_ms)
             self.queue.waits(WaitingRecord(due_ms, entry.origin, offset))
             if entry[:2] <= self._through:
                 self._late.add(entry[:2])
@@ -308,7 +312,7 @@ class DelayLedger:
             self._deliveries.pop()
         self._deliveries.append((end, self._through[0]))
         pending = min((entries[0].entry.origin for entries in self._open.values()), default=None)
-        self.queue.forget_cancels(last.due_ms, pending)
+        self._withdrawals.forget(last.due_ms, pending)
 
     # ---------------------------------------------------------------------------------------------------- checkpoints
 
@@ -318,15 +322,17 @@ class DelayLedger:
         opened = [(producer_id, each) for producer_id, entries in self._open.items() for each in entries]
         carried = list(self._carried.waiting())
         kept: list[tuple[int, OpenEntry | CarriedEntry]] = [*opened, *carried]
-        counts = len(self._held), len(self._late), len(opened), len(carried)
-        through = *self._through, self.start_offset, self.withdrawn_below, self._carried_end
-        head = _HEAD.pack(_MAGIC, _VERSION, self._committed_ms, *through, *counts, self.last_delivery_offset)
+        counts = len(self._held), len(self._late), len(opened), len(carried), len(self._withdrawals)
+        told = self.start_offset, self.withdrawn_below, self._carried_end, self._withdrawals.latest_due_ms
+        numbers = *self._through, *told, *counts
+        head = _HEAD.pack(_MAGIC, _VERSION, self._committed_ms, *numbers, self.last_delivery_offset)
         head += b"".join(_HELD.pack(*held) for held in self._held.items())
         head += b"".join(_LATE.pack(*key) for key in sorted(self._late))
         head += b"".join(
             _OPEN.pack(number, each.companion, *each.entry[:3], each.entry.id_digest or _NO_DIGEST)
             for number, each in kept
         )
+        head += b"".join(self._withdrawals.encode())
         last = self.last_delivery
         if last is not None:
             head += _LAST.pack(*last[:3], last.id_digest or _NO_DIGEST)
@@ -340,12 +346,15 @@ class DelayLedger:
             ValueError: It is damaged, or of another version; nothing was changed.
         """
         try:
-            magic, version, committed_ms, *told, held, late, opened, carried, last_offset = _HEAD.unpack_from(data)
+            magic, version, committed_ms, *told, held, late, opened, carried, names, last_offset = _HEAD.unpack_from(
+                data
+            )
             late_start = _HEAD.size + held * _HELD.size
             opened_start = late_start + late * _LATE.size
             carried_start = opened_start + opened * _OPEN.size
             carried_end = carried_start + carried * _OPEN.size
-            end = carried_end + (_LAST.size if last_offset >= 0 else 0)
+            names_end = carried_end + names * ENTRY_BYTES
+            end = names_end + (_LAST.size if last_offset >= 0 else 0)
             (crc,) = _CRC.unpack_from(data, end)
         except struct.error as error:
             raise ValueError(f"the checkpoint of a delay ledger breaks off: {error}") from error
@@ -354,13 +363,15 @@ class DelayLedger:
         queue = self._factory.restore(data[end + _CRC.size :])
         self.clear()
         self.queue = queue
-        due_ms, origin, self.start_offset, self.withdrawn_below, self._carried_end = told
+        due_ms, origin, self.start_offset, self.withdrawn_below, self._carried_end, latest_due_ms = told
+        self._withdrawals = Withdrawals(latest_due_ms)
+        self._withdrawals.restore(data[carried_end:names_end])
         self._committed_ms, self._through = committed_ms, (due_ms, origin)
         self._held = dict(_HELD.iter_unpack(data[_HEAD.size : late_start]))
         self._late = {(key[0], key[1]) for key in _LATE.iter_unpack(data[late_start:opened_start])}
         self.last_delivery_offset = last_offset
         if last_offset >= 0:
-            self.last_delivery = _entry(*_LAST.unpack_from(data, carried_end))
+            self.last_delivery = _entry(*_LAST.unpack_from(data, names_end))
         for producer_id, offset, *entry in _OPEN.iter_unpack(data[opened_start:carried_start]):
             self._open.setdefault(producer_id, []).append(OpenEntry(offset, _entry(*entry)))
         for carried_from, offset, *entry in _OPEN.iter_unpack(data[carried_start:carried_end]):

@@ -25,7 +25,6 @@ from heapq import merge
 from typing import TYPE_CHECKING, Final
 
 from .fifo import CHUNK_ENTRIES, Fifo
-from .withdrawals import ENTRY_BYTES, Withdrawals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +44,8 @@ READ_MAX: Final = 64 * CHUNK_ENTRIES
 """So many entries may be unpacked before the reading of further lanes pauses."""
 _BEFORE_ALL: Final = (-1, -1)
 _MAGIC: Final = b"odrv"
-_VERSION: Final = 1
-_HEAD: Final = struct.Struct(">4sbqqqqqii")
+_VERSION: Final = 2
+_HEAD: Final = struct.Struct(">4sbqqqqi")
 _CRC: Final = struct.Struct(">I")
 
 
@@ -73,7 +72,6 @@ class LevelQueue:
         self._to_filter: list[Fifo] = []
         self._now_ms = 0
         self._through: Key = _BEFORE_ALL
-        self._withdrawals = Withdrawals()
 
     def __repr__(self) -> str:
         return f"<LevelQueue: {self.waiting_count} wait in {len(self._lanes)} lanes, {self._far.count} not in one yet>"
@@ -100,20 +98,10 @@ class LevelQueue:
 
     def waits(self, waiting: WaitingRecord) -> None:
         """Take note of a record that waits."""
-        self.note_due(waiting.due_ms)
         if waiting.due_ms - self._now_ms > FAR_MS:
             self._far.append(waiting, self._now_ms + FAR_MS)
         else:
             self._put_in_lane(waiting)
-
-    def note_due(self, due_ms: int) -> None:
-        """Take note of a record that may wait later, when its transaction is committed."""
-        if due_ms > self._withdrawals.latest_due_ms:
-            self._withdrawals.latest_due_ms = due_ms
-
-    def cancelled(self, id_digest: bytes, origin: int) -> None:
-        """Take note that the records of a name that were produced before an offset are withdrawn."""
-        self._withdrawals.add(id_digest, origin)
 
     def delivered(self, due_ms: int, origin: int) -> None:
         """Take note that a record was delivered: whatever is in the order before it does not wait any more.
@@ -129,10 +117,6 @@ class LevelQueue:
         if offset > self._start_offset:
             self._start_offset = offset
             self._to_filter = [self._far, *self._lanes]
-
-    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
-        """Forget withdrawals that cannot concern anything any more; see `DelayQueue.forget_cancels`."""
-        self._withdrawals.forget(due_ms, pending_origin)
 
     def _put_in_lane(self, waiting: WaitingRecord) -> None:
         key = waiting[:2]
@@ -249,10 +233,6 @@ class LevelQueue:
             found.append(waiting)
         return found
 
-    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
-        """Return whether the record of a name, produced at an offset, was withdrawn."""
-        return self._withdrawals.has(id_digest, origin)
-
     def next_due_ms(self) -> int | None:
         """Return when to look again, perhaps too early; None when nothing waits."""
         looks_ms = [lane.first[0] for lane in self._lanes if lane.count]
@@ -270,17 +250,7 @@ class LevelQueue:
 
     def _pieces(self) -> Iterator[bytes]:
         lanes = [(end, lane) for end, lane in zip(self._ends, self._lanes, strict=True) if lane.count]
-        yield _HEAD.pack(
-            _MAGIC,
-            _VERSION,
-            self._start_offset,
-            self._now_ms,
-            *self._through,
-            self._withdrawals.latest_due_ms,
-            len(self._withdrawals),
-            len(lanes),
-        )
-        yield from self._withdrawals.encode()
+        yield _HEAD.pack(_MAGIC, _VERSION, self._start_offset, self._now_ms, *self._through, len(lanes))
         yield from self._far.encode()
         for _, lane in lanes:
             yield from lane.encode()
@@ -300,17 +270,12 @@ class LevelQueue:
         """
         if len(data) < _CRC.size or zlib.crc32(data[: -_CRC.size]) != _CRC.unpack_from(data, len(data) - _CRC.size)[0]:
             raise ValueError("the checkpoint of a queue of levels does not carry its own CRC")
-        magic, version, start_offset, now_ms, *through, latest_due_ms, cancels_count, lanes_count = _HEAD.unpack_from(
-            data
-        )
+        magic, version, start_offset, now_ms, *through, lanes_count = _HEAD.unpack_from(data)
         if (magic, version) != (_MAGIC, _VERSION):
             raise ValueError(f"a checkpoint of a queue of levels has version {version}, {_VERSION} is known")
         queue = cls(chunk_entries, read_max, lanes_max)
         queue._start_offset, queue._now_ms, queue._through = start_offset, now_ms, (through[0], through[1])
-        queue._withdrawals = Withdrawals(latest_due_ms)
-        position = _HEAD.size + cancels_count * ENTRY_BYTES
-        queue._withdrawals.restore(data[_HEAD.size : position])
-        queue._far, position = Fifo.decode(data, position, chunk_entries)
+        queue._far, position = Fifo.decode(data, _HEAD.size, chunk_entries)
         for _ in range(lanes_count):
             lane, position = Fifo.decode(data, position, chunk_entries)
             queue._lanes.append(lane)

@@ -4,15 +4,11 @@ Whoever reads the log tells the index what it says, batch by batch. So each repl
 goes on with its own:
 
     a record waits                     `waits`
-    a name is withdrawn                `cancelled`
     a record was delivered             `delivered`: nothing that was due before it waits any more
     the log starts later               `start_advanced`: what is held by companions below it is withdrawn
 
 What was delivered is taken out in slices, since a follower is told of a delivery that it has prepared nothing for: so
 much of it at once, and the others as `prepare` is called. What comes meanwhile, and is due before it, waits beside.
-
-A withdrawal is looked up when its record comes due: only then is it read, and its name known. It is forgotten once all
-is over that waited when it came.
 
 `encode` writes all of it, to be kept with the offset that the log was read to; `decode` gives it back about as fast as
 bytes are copied, whatever waits.
@@ -37,9 +33,8 @@ CHUNKS_AT_ONCE: Final = 4
 PREPARED_AT_ONCE: Final = CHUNKS_AT_ONCE * CHUNK_ENTRIES
 BEFORE_ALL_MS: Final = -1
 _MAGIC: Final = b"odrw"
-_VERSION: Final = 1
-_HEAD: Final = struct.Struct(">4sbqqi")
-_CANCEL: Final = struct.Struct(">16sqq")
+_VERSION: Final = 2
+_HEAD: Final = struct.Struct(">4sbq")
 _SLOT: Final = struct.Struct(">b16s16s16si")
 _NO_SLOT: Final = -1
 _LENGTH: Final = struct.Struct(">i")
@@ -60,14 +55,12 @@ class WaitingIndex:
         self._at_once = CHUNKS_AT_ONCE * chunk_entries
         self._slots = Slots(chunk_entries)
         self._start_offset = 0
-        self._latest_due_ms = -1
-        self._cancels: dict[bytes, tuple[int, int]] = {}  # name: origin, latest due time before it; by the latter
         self._sweep: Cursor | None = None
         self._through: tuple[int, int] | None = None  # what is still to be taken out lies up to here
         self._late: list[WaitingRecord] = []  # came after that delivery, and is in the order before it
 
     def __repr__(self) -> str:
-        return f"<WaitingIndex: {self.waiting_count} wait, {len(self._cancels)} withdrawals>"
+        return f"<WaitingIndex: {self.waiting_count} wait>"
 
     @property
     def waiting_count(self) -> int:
@@ -81,24 +74,10 @@ class WaitingIndex:
 
     def waits(self, waiting: WaitingRecord) -> None:
         """Take note of a record that waits."""
-        self.note_due(waiting.due_ms)
         if self._through is not None and waiting[:2] <= self._through:
             self._late.append(waiting)
         else:
             self._slots.add(waiting)
-
-    def note_due(self, due_ms: int) -> None:
-        """Take note of a record that may wait later, when its transaction is committed."""
-        if due_ms > self._latest_due_ms:
-            self._latest_due_ms = due_ms
-
-    def cancelled(self, id_digest: bytes, origin: int) -> None:
-        """Take note that the records of a name that were produced before an offset are withdrawn."""
-        known = self._cancels.pop(id_digest, None)
-        if known is not None:  # one of a transaction comes when that is committed, perhaps behind a later one
-            origin = max(origin, known[0])
-        if len(self._slots) or self._latest_due_ms >= 0:
-            self._cancels[id_digest] = (origin, self._latest_due_ms)
 
     def delivered(self, due_ms: int, origin: int) -> None:
         """Take note that a record was delivered: whatever is in the order before it does not wait any more."""
@@ -127,19 +106,6 @@ class WaitingIndex:
             self._slots.filter_first(offset)
             self._late = [waiting for waiting in self._late if waiting.companion >= offset]
             self._sweep = FIRST_CHUNK
-
-    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
-        """Forget withdrawals that cannot concern anything any more.
-
-        Args:
-            due_ms: All that was due before has been delivered.
-            pending_origin: Records from this offset on may still come to wait; None when no transaction is open.
-        """
-        while self._cancels:
-            id_digest, (origin, latest_due_ms) = next(iter(self._cancels.items()))
-            if latest_due_ms >= due_ms or (pending_origin is not None and pending_origin < origin):
-                return
-            del self._cancels[id_digest]
 
     # ---------------------------------------------------------------------------------------------------- what is due
 
@@ -170,11 +136,6 @@ class WaitingIndex:
                 return found
             self._slots.drop(len(peeked))
 
-    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
-        """Return whether the record of a name, produced at an offset, was withdrawn."""
-        found = None if id_digest is None else self._cancels.get(id_digest)
-        return found is not None and origin < found[0]
-
     def next_due_ms(self) -> int | None:
         """Return when to look again, perhaps too early; None when nothing waits."""
         first_ms = self._slots.next_due_ms()
@@ -193,9 +154,7 @@ class WaitingIndex:
         yield _CRC.pack(crc)
 
     def _pieces(self) -> Iterator[bytes]:
-        yield _HEAD.pack(_MAGIC, _VERSION, self._start_offset, self._latest_due_ms, len(self._cancels))
-        for id_digest, (origin, latest_due_ms) in self._cancels.items():
-            yield _CANCEL.pack(id_digest, origin, latest_due_ms)
+        yield _HEAD.pack(_MAGIC, _VERSION, self._start_offset)
         for slot in self._slots.all_slots():
             chunks = slot.all_chunks()
             if chunks:
@@ -215,17 +174,12 @@ class WaitingIndex:
         """
         if len(data) < _CRC.size or zlib.crc32(data[: -_CRC.size]) != _CRC.unpack_from(data, len(data) - _CRC.size)[0]:
             raise ValueError("the checkpoint of a waiting index does not carry its own CRC")
-        magic, version, start_offset, latest_due_ms, cancels_count = _HEAD.unpack_from(data)
+        magic, version, start_offset = _HEAD.unpack_from(data)
         if (magic, version) != (_MAGIC, _VERSION):
             raise ValueError(f"a checkpoint of a waiting index has version {version}, {_VERSION} is known")
         index = cls(chunk_entries)
-        index._start_offset, index._latest_due_ms = start_offset, latest_due_ms
-        position = _HEAD.size
-        for _ in range(cancels_count):
-            id_digest, origin, latest = _CANCEL.unpack_from(data, position)
-            index._cancels[id_digest] = (origin, latest)
-            position += _CANCEL.size
-        index._restore_slots(data, position)
+        index._start_offset = start_offset
+        index._restore_slots(data, _HEAD.size)
         index._sweep = FIRST_CHUNK if start_offset else None  # perhaps one was under way
         return index
 

@@ -31,16 +31,16 @@ def test_a_delivery_leaves_the_last_note_alone() -> None:
     assert (ledger.last_delivery, ledger.last_delivery_offset) == (NOTE, 0)
 
 
-def test_what_is_kept_has_the_last_note_and_is_of_version_3() -> None:
+def test_what_is_kept_has_the_last_note_and_is_of_version_4() -> None:
     kept = b"".join(told(NOTE, WaitingEntry(1_000, 5, 0)).encode())
     ledger = told()
     ledger.restore(kept)
     assert (ledger.last_delivery, ledger.last_delivery_offset) == (NOTE, 0)
 
     old = bytearray(b"".join(told().encode()))
-    head = struct.calcsize(">4sbqqqqqqiiiiq")
-    assert old[4] == 3
-    old[4] = 2
+    head = struct.calcsize(">4sbqqqqqqqiiiiiq")
+    assert old[4] == 4
+    old[4] = 3
     old[head : head + 4] = struct.pack(">I", zlib.crc32(old[:head]))
     with pytest.raises(ValueError, match="another version"):
         ledger.restore(bytes(old))

@@ -1,4 +1,4 @@
-"""A delay queue against a model that keeps a dictionary: order, time, withdrawals, checkpoints."""
+"""A delay queue against a model that keeps a dictionary: order, time, checkpoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from odradek.kernel.api import WaitingRecord as Waiting
 END_OF_TIME = 2**63 - 1
 CHUNK_ENTRIES = 8
 """So that a few hundred records are a crowd."""
-NAMES = [bytes([number]) * 16 for number in range(3)]
 
 
 class PreparedQueue(DelayQueue, Protocol):
@@ -51,8 +50,6 @@ class QueueModel(RuleBasedStateMachine):
         self.random = random.Random(seed)
         self.queue = self.new_queue()
         self.model: dict[tuple[int, int], int] = {}  # (due, origin) to companion
-        self.names: dict[int, bytes] = {}
-        self.withdrawn: set[int] = set()
         self.end_offset = 0
         self.start_offset = 0
         self.now_ms = 1_000_000
@@ -60,17 +57,14 @@ class QueueModel(RuleBasedStateMachine):
     @rule(
         count=st.integers(1, 12) | st.integers(40, 150),
         span_ms=st.sampled_from([1, 50, 5_000, 10**7, 10**12, END_OF_TIME - 10**7]),
-        name=st.none() | st.sampled_from(NAMES),
     )
-    def records_wait(self, count: int, span_ms: int, name: bytes | None) -> None:
+    def records_wait(self, count: int, span_ms: int) -> None:
         companion = self.end_offset
         for number in range(count):
             origin = companion + 1 + number
             due_ms = self.now_ms + self.random.randrange(span_ms)
             self.queue.waits(Waiting(due_ms, origin, companion))
             self.model[due_ms, origin] = companion
-            if name is not None:
-                self.names[origin] = name
         self.end_offset += count + 1
 
     @rule(late_ms=st.sampled_from([0, 1, 70, 10_000, 10**9]), count=st.integers(1, 50))
@@ -93,10 +87,8 @@ class QueueModel(RuleBasedStateMachine):
         assert bool(found) == any(due_ms <= self.now_ms for due_ms, _ in self.model)
         for due_ms, origin, companion in found:
             assert self.model.pop((due_ms, origin)) == companion
-            assert self.queue.is_withdrawn(self.names.get(origin), origin) == (origin in self.withdrawn)
         if found:
             self.queue.delivered(*found[-1][:2])
-            self.queue.forget_cancels(found[-1].due_ms, None)
 
     @precondition(lambda self: self.model)
     @rule(share=st.floats(0, 1))
@@ -105,12 +97,6 @@ class QueueModel(RuleBasedStateMachine):
         last = sorted(self.model)[int((len(self.model) - 1) * share)]
         self.queue.delivered(*last)
         self.model = {key: companion for key, companion in self.model.items() if key > last}
-
-    @rule(name=st.sampled_from(NAMES))
-    def a_name_is_withdrawn(self, name: bytes) -> None:
-        self.end_offset += 1
-        self.queue.cancelled(name, self.end_offset)
-        self.withdrawn |= {origin for origin, named in self.names.items() if named == name}
 
     @rule(share=st.floats(0, 1))
     def records_are_deleted(self, share: float) -> None:

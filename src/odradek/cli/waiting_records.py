@@ -53,7 +53,6 @@ class _PlainQueue:
     def __init__(self) -> None:
         self.waiting: dict[tuple[int, int], int] = {}
         self._order: list[tuple[int, int]] = []
-        self.cancels: dict[bytes, int] = {}
 
     @property
     def waiting_count(self) -> int:
@@ -63,12 +62,6 @@ class _PlainQueue:
         self.waiting[waiting[:2]] = waiting.companion
         heapq.heappush(self._order, waiting[:2])
 
-    def note_due(self, due_ms: int) -> None:
-        """Forget nothing, and need not know."""
-
-    def cancelled(self, id_digest: bytes, origin: int) -> None:
-        self.cancels[id_digest] = max(origin, self.cancels.get(id_digest, -1))
-
     def delivered(self, due_ms: int, origin: int) -> None:
         while self._order and self._order[0] <= (due_ms, origin):
             self.waiting.pop(heapq.heappop(self._order), None)
@@ -76,17 +69,11 @@ class _PlainQueue:
     def start_advanced(self, offset: int) -> None:
         self.waiting = {key: companion for key, companion in self.waiting.items() if companion >= offset}
 
-    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
-        """Forget nothing."""
-
     def prepare(self, now_ms: int) -> bool:
         return True
 
     def due(self, now_ms: int, count_max: int) -> Sequence[WaitingRecord]:
         return ()
-
-    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
-        return id_digest is not None and origin < self.cancels.get(id_digest, -1)
 
     def next_due_ms(self) -> int | None:
         return min((due_ms for due_ms, _ in self.waiting), default=None)

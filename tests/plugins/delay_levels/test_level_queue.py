@@ -13,7 +13,7 @@ from odradek.kernel.api import WaitingRecord as Waiting
 from odradek.plugins.delay_levels.fifo import Fifo
 from odradek.plugins.delay_levels.level_queue import FAR_MS, LANES_MAX, LevelQueue
 from odradek.plugins.delay_levels.rounding import Rounding
-from tests.plugins.delay_queue_model import CHUNK_ENTRIES, END_OF_TIME, NAMES, PreparedQueue, QueueModel, take_all
+from tests.plugins.delay_queue_model import CHUNK_ENTRIES, END_OF_TIME, PreparedQueue, QueueModel, take_all
 
 NOW_MS = 1_700_000_000_000
 READ_MAX = 3 * CHUNK_ENTRIES
@@ -204,17 +204,6 @@ def test_what_was_carried_forward_waits_anew_in_its_place() -> None:
 
     expected = sorted([*carried, *(each for each in waiting if each.companion >= 40)])
     assert take_all(queue, at_once=1) == expected
-
-
-def test_a_withdrawal_is_kept_with_the_queue() -> None:
-    queue = queue_of([Waiting(NOW_MS, 1, 0)], now_ms=NOW_MS)
-    queue.cancelled(NAMES[0], 5)
-    again = copy_of(queue)
-
-    assert again.is_withdrawn(NAMES[0], 1)
-    assert not again.is_withdrawn(NAMES[0], 6)
-    again.forget_cancels(NOW_MS + 1, None)
-    assert not again.is_withdrawn(NAMES[0], 1)
 
 
 def test_a_level_takes_a_few_bytes_a_record() -> None:

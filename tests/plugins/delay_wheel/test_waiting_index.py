@@ -1,4 +1,4 @@
-"""The waiting index: against a model, and its own promises: order, time, withdrawals, checkpoints."""
+"""The waiting index: against a model, and its own promises: order, time, checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from odradek.kernel.api import WaitingRecord as Waiting
 from odradek.plugins.delay_wheel.waiting_index import WaitingIndex
-from tests.plugins.delay_queue_model import CHUNK_ENTRIES, END_OF_TIME, NAMES, PreparedQueue, QueueModel, take_all
+from tests.plugins.delay_queue_model import CHUNK_ENTRIES, END_OF_TIME, PreparedQueue, QueueModel, take_all
 
 
 def index_of(waiting: Iterable[Waiting]) -> WaitingIndex:
@@ -139,53 +139,6 @@ def test_it_takes_less_than_24_bytes_a_record() -> None:
     assert sum(map(len, chunks)) == 20 * count
 
 
-def test_a_withdrawal_is_of_what_was_there() -> None:
-    index = index_of([Waiting(10, 1, 0)])
-    index.cancelled(NAMES[0], 5)
-    index.waits(Waiting(20, 8, 7))
-
-    assert index.is_withdrawn(NAMES[0], 1)
-    assert not index.is_withdrawn(NAMES[0], 8)
-    assert not index.is_withdrawn(NAMES[1], 1)
-    assert not index.is_withdrawn(None, 1)
-
-
-def test_of_two_withdrawals_the_one_that_was_produced_later_counts() -> None:
-    """One of a transaction is told when that is committed."""
-    index = index_of([Waiting(10, 30, 0)])
-    index.cancelled(NAMES[0], 50)
-    index.cancelled(NAMES[0], 10)
-
-    assert index.is_withdrawn(NAMES[0], 30)
-
-
-def test_a_withdrawal_where_nothing_ever_waited_is_not_kept() -> None:
-    index = WaitingIndex()
-    index.cancelled(NAMES[0], 5)
-
-    assert not index.is_withdrawn(NAMES[0], 1)
-
-
-def test_a_withdrawal_is_kept_until_all_is_over_that_waited_then() -> None:
-    index = index_of([Waiting(10, 1, 0), Waiting(20, 2, 0)])
-    index.cancelled(NAMES[0], 5)
-
-    index.forget_cancels(20, None)
-    assert index.is_withdrawn(NAMES[0], 1)
-    index.forget_cancels(21, 3)  # an open transaction has records that were produced before
-    assert index.is_withdrawn(NAMES[0], 1)
-    index.forget_cancels(21, 6)
-    assert not index.is_withdrawn(NAMES[0], 1)
-
-
-def test_what_may_wait_later_keeps_a_withdrawal_too() -> None:
-    index = WaitingIndex()
-    index.note_due(10)
-    index.cancelled(NAMES[0], 5)
-
-    assert index.is_withdrawn(NAMES[0], 1)
-
-
 def test_deleting_records_withdraws_what_they_held() -> None:
     index = index_of([Waiting(10, 1, 0), Waiting(20, 2, 0), Waiting(30, 60, 59)])
     index.start_advanced(40)
@@ -210,13 +163,11 @@ def test_what_is_sorted_and_told_of_a_companion_that_is_gone_is_not_due() -> Non
 def test_a_checkpoint_is_the_index() -> None:
     drawn = random.Random(1)
     index = index_of(Waiting(drawn.randrange(10**9), number, number) for number in range(500))
-    index.cancelled(NAMES[0], 501)
     index.prepare(10**8, 100)
 
     again = copy_of(index)
 
     assert again.waiting_count == index.waiting_count
-    assert again.is_withdrawn(NAMES[0], 1)
     assert take_all(again) == take_all(index)
 
 
@@ -230,12 +181,12 @@ def test_a_damaged_checkpoint_is_refused(position: int) -> None:
 
 
 def test_a_checkpoint_of_another_version_is_refused() -> None:
-    """One of version 0 counted what a later companion holds as well."""
+    """One of version 1 had withdrawals, too."""
     data = bytearray(b"".join(index_of([Waiting(10, 1, 0)]).encode()))
-    data[4] = 0
+    data[4] = 1
     data[-4:] = zlib.crc32(data[:-4]).to_bytes(4, "big")
 
-    with pytest.raises(ValueError, match="has version 0, 1 is known"):
+    with pytest.raises(ValueError, match="has version 1, 2 is known"):
         WaitingIndex.decode(bytes(data))
 
 

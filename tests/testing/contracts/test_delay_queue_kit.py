@@ -18,7 +18,6 @@ class Plain:
 
     def __init__(self) -> None:
         self.waiting: list[WaitingRecord] = []
-        self.cancels: dict[bytes, int] = {}
         self.start_offset = 0
 
     @property
@@ -28,20 +27,11 @@ class Plain:
     def waits(self, waiting: WaitingRecord) -> None:
         self.waiting.append(waiting)
 
-    def note_due(self, due_ms: int) -> None:
-        """Forget nothing, and need not know."""
-
-    def cancelled(self, id_digest: bytes, origin: int) -> None:
-        self.cancels[id_digest] = origin
-
     def delivered(self, due_ms: int, origin: int) -> None:
         self.waiting = [each for each in self.waiting if each[:2] > (due_ms, origin)]
 
     def start_advanced(self, offset: int) -> None:
         self.waiting = [each for each in self.waiting if each.companion >= offset]
-
-    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
-        """Forget nothing."""
 
     def prepare(self, now_ms: int) -> bool:
         return True
@@ -49,14 +39,11 @@ class Plain:
     def due(self, now_ms: int, count_max: int) -> Sequence[WaitingRecord]:
         return sorted(each for each in self.waiting if each.due_ms <= now_ms)[:count_max]
 
-    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
-        return id_digest is not None and origin < self.cancels.get(id_digest, 0)
-
     def next_due_ms(self) -> int | None:
         return min((each.due_ms for each in self.waiting), default=None)
 
     def encode(self) -> Iterable[bytes]:
-        kept = pickle.dumps((self.waiting, self.cancels))
+        kept = pickle.dumps(self.waiting)
         return [bytes([sum(kept) % 256]), len(kept).to_bytes(4, "big"), kept]
 
 
@@ -75,7 +62,7 @@ class Factory:
         if not data or sum(kept) % 256 != data[0] or len(kept) != int.from_bytes(data[1:5], "big"):
             raise ValueError("damaged")
         queue = self.kind()
-        queue.waiting, queue.cancels = pickle.loads(kept)
+        queue.waiting = pickle.loads(kept)
         return queue
 
 
@@ -125,16 +112,6 @@ class NeverBack(Plain):
         super().delivered(due_ms, origin)
 
 
-class WithdrawsAll(Plain):
-    def is_withdrawn(self, id_digest: bytes | None, origin: int) -> bool:
-        return id_digest in self.cancels
-
-
-class Forgetful(Plain):
-    def forget_cancels(self, due_ms: int, pending_origin: int | None) -> None:
-        self.cancels.clear()
-
-
 class Clinging(Plain):
     def start_advanced(self, offset: int) -> None:
         """Keep all."""
@@ -143,7 +120,7 @@ class Clinging(Plain):
 class KeepsLittle(Plain):
     def encode(self) -> Iterable[bytes]:
         copy = Plain()
-        copy.waiting = self.waiting
+        copy.waiting = self.waiting[1:]
         return copy.encode()
 
 
@@ -180,8 +157,6 @@ BROKEN: dict[str, Factory] = {
     "test_where_nothing_is_given_out_the_next_look_is_later": Factory(Restless),
     "test_a_delivery_ends_the_wait_of_all_that_was_in_the_order_before": Factory(OneByOne),
     "test_what_comes_late_is_due_at_once": Factory(NeverBack),
-    "test_a_name_withdraws_what_was_produced_before": Factory(WithdrawsAll),
-    "test_a_withdrawal_is_kept_while_it_may_concern_something": Factory(Forgetful),
     "test_what_a_log_no_more_holds_does_not_wait": Factory(Clinging),
     "test_what_was_kept_is_what_the_log_says": Factory(KeepsLittle),
     "test_what_was_kept_and_is_damaged_is_refused": Trusting(),

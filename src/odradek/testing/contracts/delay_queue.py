@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _HOUR_MS = 3_600_000
 _YEAR_MS = 366 * 24 * _HOUR_MS
-_NAME, _OTHER_NAME = b"n" * 16, b"o" * 16
 _STEPS_MAX = 100_000
 _END_OF_TIME = 2**63 - 1
 _MANY = 10_000
@@ -145,24 +144,6 @@ class DelayQueueContract:
 
         assert _due(queue, self.now_ms) == [WaitingRecord(self.now_ms - 5, 9, 8)]
 
-    def test_a_name_withdraws_what_was_produced_before(self) -> None:
-        queue = _filled(self._new(), [WaitingRecord(self.now_ms, 1, 0), WaitingRecord(self.now_ms, 6, 5)])
-        queue.cancelled(_NAME, 4)
-
-        assert [queue.is_withdrawn(_NAME, origin) for origin in (1, 6)] == [True, False]
-        assert [queue.is_withdrawn(name, 1) for name in (_OTHER_NAME, None)] == [False, False]
-
-    def test_a_withdrawal_is_kept_while_it_may_concern_something(self) -> None:
-        queue = _filled(self._new(), [WaitingRecord(self.now_ms + 10, 1, 0)])
-        queue.cancelled(_NAME, 4)
-        queue.forget_cancels(self.now_ms + 5, None)
-
-        assert queue.is_withdrawn(_NAME, 1)
-
-        queue.delivered(self.now_ms + 10, 1)
-        queue.forget_cancels(self.now_ms + 11, 1)
-        assert queue.is_withdrawn(_NAME, 1)  # a transaction from offset 1 on is open
-
     def test_what_a_log_no_more_holds_does_not_wait(self) -> None:
         queue = _filled(self._new(), [WaitingRecord(self.now_ms, 1, 0), WaitingRecord(self.now_ms, 6, 5)])
         queue.start_advanced(5)
@@ -172,11 +153,9 @@ class DelayQueueContract:
     def test_what_was_kept_is_what_the_log_says(self) -> None:
         waiting = sorted(_sample(self.now_ms))
         queue = _filled(self._new(), sorted(waiting, key=lambda each: each.origin))
-        queue.cancelled(_NAME, 10)
         queue.delivered(waiting[700].due_ms, waiting[700].origin)
         copy = self._copy(queue)
 
-        assert copy.is_withdrawn(_NAME, 9)
         assert copy.waiting_count == queue.waiting_count
         assert _deliver_all(copy, self.now_ms + 301 * _YEAR_MS) == waiting[701:]
 

@@ -1,4 +1,7 @@
-"""Pure core: names whose records are withdrawn, each until all is over that waited when its withdrawal came."""
+"""Pure core: names whose records are withdrawn, each until all is over that waited when its withdrawal came.
+
+.. versionadded:: 0.1
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ ENTRY_BYTES: Final = _CANCEL.size
 
 
 class Withdrawals:
-    """The withdrawals of one partition.
+    """The withdrawals of one partition. Owned by its ledger.
 
     Attributes:
         latest_due_ms: The latest due time of all that has waited, or may come to; -1 before the first.
     """
+
+    __slots__ = ("_known", "latest_due_ms")
 
     def __init__(self, latest_due_ms: int = -1) -> None:
         """Begin without any."""
@@ -26,6 +31,11 @@ class Withdrawals:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def note_due(self, due_ms: int) -> None:
+        """Take note of a record that waits, or may when its transaction is committed."""
+        if due_ms > self.latest_due_ms:
+            self.latest_due_ms = due_ms
 
     def add(self, id_digest: bytes, origin: int) -> None:
         """Take note that the records of a name that were produced before an offset are withdrawn."""
@@ -41,7 +51,12 @@ class Withdrawals:
         return known is not None and origin < known[0]
 
     def forget(self, due_ms: int, pending_origin: int | None) -> None:
-        """Forget those that cannot concern anything any more; see `DelayQueue.forget_cancels`."""
+        """Forget those that cannot concern anything any more.
+
+        Args:
+            due_ms: All that was due before has been delivered.
+            pending_origin: Records from this offset on may still come to wait; None when no transaction is open.
+        """
         while self._known:
             id_digest, (origin, latest_due_ms) = next(iter(self._known.items()))
             if latest_due_ms >= due_ms or (pending_origin is not None and pending_origin < origin):
