@@ -186,6 +186,24 @@ def test_consume_to_what_is_no_file_shows_records_alone(
     assert (status, terminal.read()) == (0, "")
 
 
+def test_a_replay_of_dead_letters_shows_how_far_it_is(
+    broker: RunningBroker, command: Any, terminal: Terminal, tmp_path: Path
+) -> None:
+    letters = tmp_path / "letters.txt"
+    letters.write_text(LINE * 100)
+    command.run("topics", "create", "orders", "-b", broker.bootstrap)
+    owner = "odradek.retry.dead.letters.of=orders.g.retry"
+    command.run("topics", "create", "orders.g.dlq", "-p", "1", "-c", owner, "-b", broker.bootstrap)
+    command.run("produce", "orders.g.dlq", str(letters), "-b", broker.bootstrap)
+    terminal.watch()
+    done = command.run("dlq", "replay", "orders", "--group", "g", "-b", broker.bootstrap)
+    first, *shown, last = terminal.read().split(NEW_LINE)
+
+    assert (done.status, first, last) == (0, "", "")
+    assert shown[-1] == "100%  100 dead letters"
+    assert done.out == "100 dead letters replayed to orders\n"
+
+
 def test_a_dump_into_a_file_shows_how_far_it_is(
     command: Any, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

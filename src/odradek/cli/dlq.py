@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.kernel.machine.progress import ProgressLine, part_text
 from odradek.kernel.types import IsolationLevel
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
@@ -207,7 +208,7 @@ async def _replayed(calls: ClusterCalls, group: str, partitions: list[TopicParti
 
 
 class _Replay:
-    """Replays, transaction by transaction: what was fetched at once, with the offset behind it."""
+    """Replays, transaction by transaction: what was fetched at once, with the offset behind it; tells how far it is."""
 
     def __init__(self, calls: ClusterCalls, chosen: Chosen, target: str, group: str, count_max: int | None) -> None:
         self._calls = calls
@@ -215,6 +216,8 @@ class _Replay:
         self._target = target
         self._group = group
         self._count_max = count_max
+        self._line = ProgressLine()
+        self._offsets_done = self._offsets_count = 0
         self.count = 0
 
     @property
@@ -225,15 +228,33 @@ class _Replay:
         self, partitions: list[TopicPartition], starts: dict[TopicPartition, int], producer: Producer | None
     ) -> None:
         """Replay what there is; only count it without a producer. Cancelled: the open transaction is aborted."""
-        for partition, offsets in (await self._calls.offsets(partitions)).items():
-            offset = max(starts.get(partition, 0), offsets.start)
-            while offset < offsets.end and not self._is_full:
-                part = await fetch_log(self._calls, partition, offset, IsolationLevel.READ_COMMITTED)
-                if not part.records:
-                    break
-                letters, offset = self._next(partition, part, offset)
-                if producer is not None:
-                    await self._produce(producer, partition, letters, offset)
+        known = await self._calls.offsets(partitions)
+        left = {
+            partition: range(max(starts.get(partition, 0), offsets.start), offsets.end)
+            for partition, offsets in known.items()
+        }
+        self._offsets_count = sum(map(len, left.values()))
+        try:
+            for partition, offsets in left.items():
+                await self._run_one(partition, offsets, producer)
+        finally:
+            self._line.clear()
+
+    async def _run_one(self, partition: TopicPartition, offsets: range, producer: Producer | None) -> None:
+        offset = offsets.start
+        while offset < offsets.stop and not self._is_full:
+            part = await fetch_log(self._calls, partition, offset, IsolationLevel.READ_COMMITTED)
+            if not part.records:
+                break
+            letters, next_offset = self._next(partition, part, offset)
+            if producer is not None:
+                await self._produce(producer, partition, letters, next_offset)
+            self._offsets_done += next_offset - offset
+            offset = next_offset
+            self._line.show(self._tell)
+
+    def _tell(self) -> str:
+        return part_text(self._offsets_done, self._offsets_count) + plural(self.count, "dead letter")
 
     def _next(self, partition: TopicPartition, part: LogPart, offset: int) -> tuple[list[DeadLetter], int]:
         """Return the dead letters that are meant, as many as are still wanted, and the offset behind them."""
