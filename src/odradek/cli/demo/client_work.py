@@ -12,13 +12,14 @@ from .data import DemoRecord
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from odradek.client import ClientError, RecordMetadata
+    from odradek.client import ClientError, ConsumerRecord, RecordMetadata
     from odradek.kernel.types import TopicPartition
 
     from ..cluster_calls import Offsets
 
 POLL_MS: Final = 1_000
 RECORDS_A_POLL: Final = 5_000
+READ_MS: Final = 20  # what a reader may not see moves its position, and ends no poll
 
 
 async def create_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
@@ -78,6 +79,18 @@ async def consume(bootstrap: str, topic: str, on_progress: Callable[[int], None]
                 read[record.partition].append(kept)
             on_progress(sum(map(len, read.values())))
     return read
+
+
+async def read_partition(bootstrap: str, partition: TopicPartition, isolation_level: str) -> list[ConsumerRecord]:
+    """Return what a reader of this isolation level sees of a partition."""
+    found: list[ConsumerRecord] = []
+    async with Consumer({"bootstrap.servers": bootstrap, "isolation.level": isolation_level}) as consumer:
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        end = (await consumer.end_offsets([partition]))[partition]
+        while await consumer.position(partition) < end:
+            found += await consumer.poll(timeout_ms=READ_MS)
+    return found
 
 
 async def look_up(bootstrap: str, topic: str, timestamp: int) -> dict[int, tuple[int, DemoRecord]]:

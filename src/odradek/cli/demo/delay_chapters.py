@@ -17,7 +17,7 @@ from . import client_work, delay_work
 from .data import record_of
 from .delay_scene import TOPIC
 from .delay_work import Reminder
-from .log_chapters import MILLISECONDS, SAMPLE_ZONE, read_changes
+from .log_chapters import MILLISECONDS, SAMPLE_ZONE, changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,14 +57,13 @@ def live_through_a_year(scene: DelayScene) -> None:
     stage = scene.stage
     stage.step("A year goes by")
     year = datetime.fromtimestamp(scene.now_s, UTC).year
-    first_s, next_s = (int(datetime(each, 1, 1, tzinfo=UTC).timestamp()) for each in (year, year + 1))
-    changes = [each for each in read_changes(next_s) if each.at >= first_s]
+    changes, seconds = changes_of(year)
     begin_ms = SystemClock().now_ms() + AHEAD_MS
     reminders = {
         change: Reminder(
             change.zone.encode(),
             record_of(change).value,
-            begin_ms + (change.at - first_s) * YEAR_MS // (next_s - first_s),
+            begin_ms + (change.at - seconds.start) * YEAR_MS // len(seconds),
         )
         for change in changes
     }
@@ -80,7 +79,7 @@ def live_through_a_year(scene: DelayScene) -> None:
         began_ms = SystemClock().monotonic_ms()
         run_interruptible(delay_work.remind, scene.bootstrap, TOPIC, shuffled, on_progress)
         took_s = (SystemClock().monotonic_ms() - began_ms) / MILLISECONDS
-    (described,) = json.loads(scene.told("describe", TOPIC, "--json"))
+    (described,) = json.loads(scene.told("delay", "describe", TOPIC, "--json"))
     stage.check(
         f"all are acknowledged after {took_s:.2f} s, and wait: `odradek delay describe` counts {len(shuffled)}",
         holds=described["waiting"] == len(shuffled),
@@ -128,7 +127,7 @@ def withdraw(scene: DelayScene) -> None:
     calls = [Reminder(name, b"call " + name, due_ms + at, b"call-" + name) for at, name in enumerate(CALLS)]
     run_interruptible(delay_work.remind, scene.bootstrap, TOPIC, calls, lambda _count: None)
     stage.say("Three more, with the header [bold]odradek.delay.id[/]. `odradek delay list` knows what waits:")
-    stage.show(scene.told("list", TOPIC).rstrip())
+    stage.show(scene.told("delay", "list", TOPIC).rstrip())
     stage.say(
         f"Now a record with the header [bold]odradek.delay.cancel: call-{WITHDRAWN.decode()}[/] is produced; nobody "
         "will ever see it."

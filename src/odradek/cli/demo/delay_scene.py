@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -54,12 +52,3 @@ class DelayScene(Scene):
             holds=not early and dues == sorted(dues),
             detail=f"{early[:3]} came early" if early else f"{dues[:10]}...",
         )
-
-    def told(self, *command: str) -> str:
-        """Return what `odradek delay` prints."""
-        from .. import main
-
-        said = io.StringIO()
-        with redirect_stdout(said):
-            main(["delay", *command, "--bootstrap", self.bootstrap])
-        return said.getvalue()

@@ -7,6 +7,7 @@ import importlib.resources
 import io
 import time
 from contextlib import redirect_stdout
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from odradek.client.partitioners import partition_for_key
@@ -40,6 +41,12 @@ def read_changes(now_s: int) -> list[Transition]:
     zones = importlib.resources.files("tzdata")
     files = {name: (zones / "zoneinfo" / name).read_bytes() for name in (zones / "zones").read_text("utf-8").split()}
     return all_transitions(files, now_s)
+
+
+def changes_of(year: int) -> tuple[list[Transition], range]:
+    """Return what the data set has of a year, and the seconds of the Unix epoch that the year has."""
+    first_s, next_s = (int(datetime(each, 1, 1, tzinfo=UTC).timestamp()) for each in (year, year + 1))
+    return [change for change in read_changes(next_s) if change.at >= first_s], range(first_s, next_s)
 
 
 def load(scene: Scene) -> None:

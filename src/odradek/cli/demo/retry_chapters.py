@@ -16,7 +16,7 @@ from odradek.kernel.machine.clock import SystemClock
 from ..running import run_interruptible
 from . import client_work, retry_work
 from .data import DemoRecord, record_of
-from .log_chapters import MILLISECONDS, read_changes
+from .log_chapters import MILLISECONDS, changes_of
 from .retry_confluent import work_off_with_confluent
 from .retry_scene import LEVELS_MS, RETRY_TOPIC, TOPIC, TOPICS, waits
 from .retry_work import GROUP, RECORDS_A_TRANSACTION, RESULTS
@@ -102,8 +102,7 @@ def fail(scene: RetryScene) -> None:
 
 def _changes_of_the_year(scene: RetryScene) -> list[DemoRecord]:
     year = datetime.fromtimestamp(scene.now_s, UTC).year
-    first_s, next_s = (int(datetime(each, 1, 1, tzinfo=UTC).timestamp()) for each in (year, year + 1))
-    return [record_of(change) for change in read_changes(next_s) if change.at >= first_s]
+    return [record_of(change) for change in changes_of(year)[0]]
 
 
 def _work_off(

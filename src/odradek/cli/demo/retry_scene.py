@@ -1,10 +1,8 @@
-"""Shell: what the chapters about failed records share: the broker, the topic, its data, and the commands."""
+"""Shell: what the chapters about failed records share: the broker, the topic, its data, and what they check."""
 
 from __future__ import annotations
 
-import io
 from collections import Counter
-from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -36,15 +34,6 @@ class RetryScene(Scene):
     """
 
     poison: DemoRecord | None = None
-
-    def told(self, *command: str) -> str:
-        """Return what a command of `odradek` prints."""
-        from .. import main
-
-        said = io.StringIO()
-        with redirect_stdout(said):
-            main([*command, "--bootstrap", self.bootstrap])
-        return said.getvalue()
 
     def check_done(self, wanted: Mapping[bytes, int], attempts: Sequence[Attempt], what: str) -> None:
         """Check that each record was worked on, once, after it had been given back so often.

@@ -13,6 +13,7 @@ from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.retry.headers import read_failure
 from odradek.kernel.types import TopicPartition
 
+from .client_work import read_partition
 from .data import DemoRecord
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from odradek.client import ConsumerRecord
 
 POLL_MS: Final = 200
-READ_MS: Final = 20  # what a reader may not see moves its position, and ends no poll
 NOWHERE: Final = "nowhere"
 """Why a zone that there is not cannot be worked on."""
 LINGER_S: Final = 0.3
@@ -217,12 +217,5 @@ async def _die(producer: Producer) -> NoReturn:
 
 async def read_entries(bootstrap: str) -> Counter[bytes]:
     """Return the results that count, by how often each is there."""
-    partition = TopicPartition(RESULTS, 0)
-    found: Counter[bytes] = Counter()
-    async with Consumer({"bootstrap.servers": bootstrap, "isolation.level": "read_committed"}) as consumer:
-        consumer.assign([partition])
-        consumer.seek(partition, 0)
-        end = (await consumer.end_offsets([partition]))[partition]
-        while await consumer.position(partition) < end:
-            found.update(record.value or b"" for record in await consumer.poll(timeout_ms=READ_MS))
-    return found
+    entries = await read_partition(bootstrap, TopicPartition(RESULTS, 0), "read_committed")
+    return Counter(record.value or b"" for record in entries)

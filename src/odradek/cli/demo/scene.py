@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import time
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -57,6 +59,15 @@ class Scene:
         began = time.perf_counter()
         self.bootstrap = self.broker.start()
         return time.perf_counter() - began
+
+    def told(self, *command: str) -> str:
+        """Return what a command of `odradek` prints."""
+        from .. import main
+
+        said = io.StringIO()
+        with redirect_stdout(said):
+            main([*command, "--bootstrap", self.bootstrap])
+        return said.getvalue()
 
     def read_and_check(self, what: str) -> None:
         """Read the whole topic, and check that it is what was produced."""

@@ -11,7 +11,7 @@ from odradek.client import Consumer, NewTopic, Producer
 from odradek.kernel.types import IsolationLevel, TopicPartition
 
 from ..cluster_calls import reach
-from .client_work import POLL_MS, RECORDS_A_POLL
+from .client_work import POLL_MS, RECORDS_A_POLL, read_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,6 @@ GROUP: Final = "counters"
 RESULTS: Final = "changes-by-zone"
 TRANSACTIONAL_ID: Final = "counter"
 _RESULTS_PARTITION: Final = TopicPartition(RESULTS, 0)
-_READ_MS: Final = 20  # what a reader may not see moves its position, and ends no poll
 
 
 class _FailureError(Exception):
@@ -128,18 +127,13 @@ async def look(bootstrap: str, name: str) -> Moment:
         name,
         ends[IsolationLevel.READ_UNCOMMITTED],
         ends[IsolationLevel.READ_COMMITTED],
-        await _read(bootstrap, "read_uncommitted", ends[IsolationLevel.READ_UNCOMMITTED]),
-        await _read(bootstrap, "read_committed", ends[IsolationLevel.READ_COMMITTED]),
+        await _read(bootstrap, "read_uncommitted"),
+        await _read(bootstrap, "read_committed"),
         {partition.partition: found.offset for partition, found in offsets.items() if found is not None},
     )
 
 
-async def _read(bootstrap: str, isolation_level: str, end: int) -> tuple[tuple[bytes, int], ...]:
-    """Return what a reader sees of the results below an offset."""
-    found: list[tuple[bytes, int]] = []
-    async with Consumer({"bootstrap.servers": bootstrap, "isolation.level": isolation_level}) as consumer:
-        consumer.assign([_RESULTS_PARTITION])
-        consumer.seek(_RESULTS_PARTITION, 0)
-        while await consumer.position(_RESULTS_PARTITION) < end:
-            found += [(record.key or b"", int(record.value)) for record in await consumer.poll(timeout_ms=_READ_MS)]
-    return tuple(found)
+async def _read(bootstrap: str, isolation_level: str) -> tuple[tuple[bytes, int], ...]:
+    """Return what a reader sees of the results."""
+    results = await read_partition(bootstrap, _RESULTS_PARTITION, isolation_level)
+    return tuple((record.key or b"", int(record.value)) for record in results)
