@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
@@ -148,6 +147,32 @@ def test_what_is_cancelled_in_the_middle_becomes_again_what_it_was(tmp_path: Pat
             reassign(cluster)
             leader = await moved(cluster, 1, 2, 3)
             await committed(cluster, leader, b"v2")
+            await show(cluster, b"v1", b"v2")
+
+    run(body)
+
+
+def test_where_too_many_die_as_a_voter_comes_nobody_is_elected_until_that_is_cancelled(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", brokers=4) as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            reassign(cluster, 1, 2, 3, 4)
+            await cluster.wait("4 is to vote", lambda: bool(cluster.state.former_voters))
+            dead = {4, next(each for each in (1, 2, 3) if each != leader.broker_id)}
+            alive = {1, 2, 3} - dead
+            for each in dead:
+                cluster.cut(each, *(other for other in range(5) if other != each))
+            await cluster.wait("its leader stands anew", lambda: not leader.replica().is_leader)
+            for _ in range(400):
+                await cluster.stirred()
+
+                assert not any(cluster.nodes[each].replica().is_leader for each in alive)
+            reassign(cluster)
+            leader = await led(cluster, *alive)
+            await committed(cluster, leader, b"v2")
+            cluster.heal()
+            await moved(cluster, 1, 2, 3)
             await show(cluster, b"v1", b"v2")
 
     run(body)
@@ -301,6 +326,8 @@ def test_two_of_three_whose_disks_were_replaced_elect_nobody_whatever_is_asked(t
                         for node in cluster.nodes.values()
                         for replica in node.replicas.topics["t"].partitions.values()
                     )
-            assert uuid.UUID(int=77) == cluster.topic_id
+
+            assert set(voting(cluster.state)) == {1, 2, 3}
+            assert [value for _offset, value in leader.values() if value.startswith(b"v")] == [b"v1"]
 
     run(body)

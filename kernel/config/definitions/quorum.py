@@ -40,7 +40,8 @@ controller.quorum.fetch.timeout.ms
     How long a leader may go without a majority's fetches, or a voter without a fetch answered.
 
 controller.quorum.election.backoff.max.ms
-    The longest random pause before a lost election is tried again.
+    The longest that a voter waits before it stands when its leader has resigned: whom the leader named first does not
+    wait, each further one twice as long as the one before, and whom it did not name this long.
 
 controller.quorum.append.linger.ms
     How long the leader of the quorum gathers records before it writes them.
