@@ -23,7 +23,7 @@ _BEFORE_ALL_MS: Final = -1
 
 @define
 class Looks:
-    """What one request may have queues do. `left` is how often they may be asked that are not ready."""
+    """What a request, or a piece of it, may have queues do: those that are not ready may be asked `left` times."""
 
     left: int = LOOKS_MAX
 

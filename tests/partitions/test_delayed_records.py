@@ -17,6 +17,7 @@ from odradek.kernel.delay.headers import DELAYED_FROM, DELAYED_TIMESTAMP
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.partitions.delay_delivery import PREPARED_AHEAD_MS
 from odradek.kernel.partitions.delay_recovery import DELAY_KIND, is_worth_keeping, keep_delays
+from odradek.kernel.partitions.delay_withdrawal import LOOKS_MAX
 from odradek.kernel.partitions.following import append_as_follower, rebuild_after_cut, truncate
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.compression import CompressionType
@@ -26,6 +27,7 @@ from odradek.kernel.wire.messages.api_21_delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from odradek.plugins.delay_wheel.waiting_index import WaitingIndex
 from tests.dispatch.deleting import deleting_handler
 
 from .delayed_partition import WAITS, DelayedPartition, Sent
@@ -360,3 +362,23 @@ def test_deleting_what_lies_below_a_batch_leaves_what_waits_of_it(
     assert answer.topics[0].partitions[0].low_watermark == start_offset
     assert partition.replica.log.log_start_offset == start_offset
     assert (b"later" in partition.values()) is is_seen
+
+
+def test_queues_are_asked_so_often_by_a_request_whatever_it_names_and_by_the_next_one_again(
+    partition: DelayedPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition.produce([LATER])
+    offsets = [partition.produce([LATER, NOW]) for _ in range(4)]
+    asked = []
+    monkeypatch.setattr(WaitingIndex, "prepare", lambda _queue, now_ms: asked.append(now_ms))
+    handler = deleting_handler(partition.hosted.replicas, lambda _topic: True)
+    for begin in (0, 2):
+        topics = [
+            DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
+            for offset in offsets[begin : begin + 2]
+            if offset is not None
+        ]
+        handler.handle(DeleteRecordsRequest(topics=topics), cast("RequestContext", None))
+
+        assert len(asked) == LOOKS_MAX
+        asked.clear()

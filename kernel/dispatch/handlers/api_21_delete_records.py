@@ -11,6 +11,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import attrs
+
+from ...classes import define
 from ...contracts.api_handler import PENDING
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
@@ -57,6 +60,21 @@ class WaitingDeletion(NamedTuple):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         is_gone = replica.low_watermark >= self.target and replica.high_watermark >= self.committed_at
         return ErrorCode.NONE if is_gone else None
+
+
+@define
+class _Asked:
+    """One request that is being answered, or one piece of it.
+
+    Attributes:
+        may_lose_records: Whether a topic may, looked up once for each.
+        waiting: Partitions for which it has to wait.
+        looks: What queues may be asked for it, None before one was.
+    """
+
+    may_lose_records: Callable[[str], bool]
+    waiting: list[WaitingDeletion] = attrs.field(factory=list)
+    looks: Looks | None = None
 
 
 class DeleteRecordsOperation(RequestOperation):
@@ -121,41 +139,28 @@ class DeleteRecordsHandler:
         self._purgatory = purgatory
         self._clock = clock
         self._writes = writes
-        self._looks: Looks | None = None  # of the request in hand
 
     def handle(self, request: DeleteRecordsRequest, context: RequestContext) -> Answer:
         """Delete what is asked for; of a partition named twice the last counts. A topic without any is left out."""
         topics = []
-        waiting: list[WaitingDeletion] = []
-        may_lose_records = functools.cache(self._may_lose_records)
-        self._looks = None
+        asked = _Asked(functools.cache(self._may_lose_records))
         for topic in request.topics:
             offsets = {part.partition_index: part.offset for part in topic.partitions}
             if offsets:
-                answers = [
-                    self._answer(topic.name, index, offset, may_lose_records, waiting)
-                    for index, offset in offsets.items()
-                ]
+                answers = [self._answer(topic.name, index, offset, asked) for index, offset in offsets.items()]
                 topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
         response = DeleteRecordsResponse(topics=topics)
-        if not waiting:
+        if not asked.waiting:
             return response
         deadline_ms = self._clock.monotonic_ms() + max(request.timeout_ms, 0)
-        operation = DeleteRecordsOperation(deadline_ms, context, response, waiting)
-        self._purgatory.watch(operation, list(dict.fromkeys(each.replica for each in waiting)))
+        operation = DeleteRecordsOperation(deadline_ms, context, response, asked.waiting)
+        self._purgatory.watch(operation, list(dict.fromkeys(each.replica for each in asked.waiting)))
         return PENDING
 
-    def _answer(
-        self,
-        topic: str,
-        index: int,
-        offset: int,
-        may_lose_records: Callable[[str], bool],
-        waiting: list[WaitingDeletion],
-    ) -> DeleteRecordsPartitionResult:
+    def _answer(self, topic: str, index: int, offset: int, asked: _Asked) -> DeleteRecordsPartitionResult:
         answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=NO_OFFSET)
         try:
-            replica, target, committed_at = self._delete(topic, index, offset, may_lose_records)
+            replica, target, committed_at = self._delete(topic, index, offset, asked)
             answer.low_watermark = replica.low_watermark
         except KafkaError as error:
             answer.error_code = error.code
@@ -164,18 +169,16 @@ class DeleteRecordsHandler:
             answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         else:
             if answer.low_watermark < target or replica.high_watermark < committed_at:
-                waiting.append(WaitingDeletion(replica, target, committed_at, answer))
+                asked.waiting.append(WaitingDeletion(replica, target, committed_at, answer))
         return answer
 
-    def _delete(
-        self, topic: str, index: int, offset: int, may_lose_records: Callable[[str], bool]
-    ) -> tuple[Replica, int, int]:
+    def _delete(self, topic: str, index: int, offset: int, asked: _Asked) -> tuple[Replica, int, int]:
         """Delete the records of one partition below `offset`; return its replica, that offset, what to commit."""
         replica = self._replicas.get(topic, index)
         if topic in self._replicas.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         replica.check_leader(NO_EPOCH)
-        if not may_lose_records(topic):
+        if not asked.may_lose_records(topic):
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
         target = replica.high_watermark if offset == TO_HIGH_WATERMARK else offset
         if not 0 <= target <= replica.high_watermark:
@@ -186,9 +189,9 @@ class DeleteRecordsHandler:
         if replica.delays is not None:
             from ...partitions.delay_withdrawal import Looks, may_withdraw, withdraw_below  # others do not pay for it
 
-            self._looks = self._looks or Looks()
+            asked.looks = asked.looks or Looks()
             if may_withdraw(replica.delays, target):
-                committed_at = withdraw_below(replica, target, self._looks) or 0
+                committed_at = withdraw_below(replica, target, asked.looks) or 0
                 self._writes.stage(replica)
                 self._replicas.changed.note((replica,))
         if target > replica.log.log_start_offset:
