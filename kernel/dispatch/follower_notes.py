@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import KafkaError
 from ..partitions.leading import note_follower
-from ..partitions.quiet_followers import begin_quiet
+from ..partitions.quiet_followers import FollowerFetch, begin_quiet
 from ..types import NO_EPOCH
 from .fetch_operation import find_replica, has_all_below
 from .replica_selection import note_position
@@ -61,17 +61,16 @@ def note_positions(
 
 def _note(replicas: Replicas, replica: Replica, target: FetchTarget, limits: FetchLimits, stamp: Stamp | None) -> None:
     high_watermark = replica.high_watermark
-    fetch = (
-        replica,
+    fetch = FollowerFetch(
         limits.replica_id,
         limits.broker_epoch,
         target.fetch_offset,
         target.follower_log_start_offset,
         limits.now_ms,
     )
-    note_follower(*fetch)
+    note_follower(replica, fetch)
     if stamp is not None:
-        target.quiet = begin_quiet(*fetch, stamp)
+        target.quiet = begin_quiet(replica, fetch, stamp)
     if limits.keeps_positions:
         note_position(replica, target, limits.replica_id, limits.now_ms)
     log_start_offset = target.follower_log_start_offset

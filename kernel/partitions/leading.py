@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .append_check import Verification
     from .producer_state import ProducedBatch
     from .producer_table import ProducerStateTable
+    from .quiet_followers import FollowerFetch
     from .replica import Replica
 
 ACKS_ALL: Final = -1
@@ -216,19 +217,15 @@ def _check_coordinators(
     return marker
 
 
-def note_follower(
-    replica: Replica, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
-) -> None:
-    """Take note that a follower has everything below `fetch_offset`; see `Election.follower_fetch`.
+def note_follower(replica: Replica, fetch: FollowerFetch) -> None:
+    """Take note that a follower has everything below where it fetches.
 
     Raises:
         PluginError: See `carry_out`.
     """
     election = replica.election
     if replica.quiet:
-        replica.quiet.pop(broker_id, None)  # what it had before is past
-    replica.raise_high_watermark(
-        election.follower_fetch(broker_id, broker_epoch, fetch_offset, log_start_offset, now_ms)
-    )
+        replica.quiet.pop(fetch.broker_id, None)  # what it had before is past
+    replica.raise_high_watermark(election.follower_fetch(*fetch))
     if election.ready() is not None:
         replica.carry_out()

@@ -11,11 +11,20 @@ partitions, and is told before anything that looks at it: a tick, an end of the 
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ..contracts.election import PartitionState
     from .replica import Replica
+
+
+class FollowerFetch(NamedTuple):
+    """What a fetch tells of its follower: what `Election.follower_fetch` takes, in this order."""
+
+    broker_id: int
+    broker_epoch: int
+    fetch_offset: int
+    log_start_offset: int
+    now_ms: int
 
 
 class Stamp:
@@ -40,45 +49,24 @@ class QuietFollower:
     the replica leads no more in this epoch.
 
     Attributes:
-        told_ms: Of the last fetch that the election was told of.
+        told: The last fetch that the election was told of.
         stamp: When it was heard last: the session's own, as long as its fetches repeat this one.
     """
 
-    __slots__ = (
-        "_broker_epoch",
-        "_broker_id",
-        "_fetch_offset",
-        "_leader_epoch",
-        "_log_start_offset",
-        "_replica",
-        "_state",
-        "stamp",
-        "told_ms",
-    )
+    __slots__ = ("_leader_epoch", "_replica", "_state", "stamp", "told")
 
-    def __init__(
-        self,
-        replica: Replica,
-        broker_id: int,
-        broker_epoch: int,
-        fetch_offset: int,
-        log_start_offset: int,
-        now_ms: int,
-        stamp: Stamp,
-    ) -> None:
-        """Take what the election was told; see `Election.follower_fetch`."""
+    def __init__(self, replica: Replica, told: FollowerFetch, stamp: Stamp) -> None:
+        """Take what the election was told."""
         self._replica = replica
-        self._state: PartitionState | None = replica.state
+        self._state = replica.state
         self._leader_epoch = replica.leader_epoch
-        self._broker_id, self._broker_epoch = broker_id, broker_epoch
-        self._fetch_offset, self._log_start_offset = fetch_offset, log_start_offset
-        self.told_ms = now_ms
+        self.told = told
         self.stamp = stamp
 
     @property
     def heard_ms(self) -> int:
         """When it was heard last."""
-        return max(self.told_ms, self.stamp.heard_ms)
+        return max(self.told.now_ms, self.stamp.heard_ms)
 
     def is_repeated(self, stamp: Stamp, broker_epoch: int) -> bool:
         """Return whether a fetch of a session that says nothing new of the partition would tell the election nothing.
@@ -89,10 +77,10 @@ class QuietFollower:
         return (
             self.stamp is stamp
             and replica.is_leader
-            and replica.log.log_end_offset == self._fetch_offset
+            and replica.log.log_end_offset == self.told.fetch_offset
             and replica.state is self._state
             and replica.leader_epoch == self._leader_epoch
-            and broker_epoch == self._broker_epoch
+            and broker_epoch == self.told.broker_epoch
         )
 
     def end(self) -> None:
@@ -102,37 +90,25 @@ class QuietFollower:
     def tell(self) -> None:
         """Tell the election of the last fetch that was heard, if it was not told of it."""
         heard_ms = self.stamp.heard_ms
-        if heard_ms > self.told_ms:
-            self.told_ms = heard_ms
+        if heard_ms > self.told.now_ms:
+            self.told = self.told._replace(now_ms=heard_ms)
             replica = self._replica
-            replica.raise_high_watermark(
-                replica.election.follower_fetch(
-                    self._broker_id, self._broker_epoch, self._fetch_offset, self._log_start_offset, heard_ms
-                )
-            )
+            replica.raise_high_watermark(replica.election.follower_fetch(*self.told))
 
 
-def begin_quiet(
-    replica: Replica,
-    broker_id: int,
-    broker_epoch: int,
-    fetch_offset: int,
-    log_start_offset: int,
-    now_ms: int,
-    stamp: Stamp,
-) -> QuietFollower | None:
+def begin_quiet(replica: Replica, told: FollowerFetch, stamp: Stamp) -> QuietFollower | None:
     """Take note of a fetch of a session that the election was just told of; None where the next is told, too.
 
     That is so where the follower lacks something, and where it is out of sync: then its fetches ask for it to be taken
     in, until it is.
     """
     state = replica.state
-    if fetch_offset != replica.log.log_end_offset or state is None or broker_id not in state.isr:
+    if told.fetch_offset != replica.log.log_end_offset or state is None or told.broker_id not in state.isr:
         return None
-    quiet = QuietFollower(replica, broker_id, broker_epoch, fetch_offset, log_start_offset, now_ms, stamp)
+    quiet = QuietFollower(replica, told, stamp)
     if replica.quiet is None:
         replica.quiet = {}
-    replica.quiet[broker_id] = quiet
+    replica.quiet[told.broker_id] = quiet
     return quiet
 
 

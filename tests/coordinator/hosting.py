@@ -24,6 +24,7 @@ from odradek.kernel.machine.files import Files, OsFiles
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.leading import AppendOrigin, append_as_leader, note_follower
+from odradek.kernel.partitions.quiet_followers import FollowerFetch
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
@@ -151,7 +152,7 @@ class World:
     def follower_has(self, offset: int, partition: int = 0) -> None:
         """Let broker 2 have everything below an offset."""
         replica = self.replica(partition)
-        note_follower(replica, 2, 10, offset, 0, self.clock.monotonic_ms())
+        note_follower(replica, FollowerFetch(2, 10, offset, 0, self.clock.monotonic_ms()))
         self.replicas.progressed((replica,))
 
     def advance(self, duration_ms: int) -> None:

@@ -20,6 +20,7 @@ from odradek.kernel.dispatch.replica_selection import ReplicaSelection, select_b
 from odradek.kernel.errors import ConfigError, ErrorCode
 from odradek.kernel.metadata.image import BrokerEndpoint, BrokerImage, MetadataImage
 from odradek.kernel.partitions.leading import note_follower
+from odradek.kernel.partitions.quiet_followers import FollowerFetch
 from odradek.kernel.types import ZERO_ID
 from odradek.kernel.wire.messages.api_00_produce import ProduceRequest, ProduceResponse, TopicProduceData
 from odradek.kernel.wire.messages.api_01_fetch import (
@@ -204,7 +205,7 @@ def test_a_follower_gives_consumers_what_is_committed(house: House) -> None:
     replica = house.hosted.replicas.get("t", LED)
     produce(house, LED, 12)
     produce(house, LED, 12)
-    note_follower(replica, 2, 10, 1, 0, 0)
+    note_follower(replica, FollowerFetch(2, 10, 1, 0, 0))
     house.hosted.lifecycle.apply_leadership(replica, state(2, 1, 2, epoch=9))
 
     part = fetch_part(fetch(house, LED, 18, epoch=9))

@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 from odradek.kernel.api import LogConfig
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.partitions.leading import note_follower
+from odradek.kernel.partitions.quiet_followers import FollowerFetch
 from odradek.kernel.partitions.transaction_index import TRANSACTION_INDEX_KIND, decode_transaction_index
 from odradek.kernel.records.batch import read_header
 
@@ -143,7 +144,7 @@ class TransactionalLog(RuleBasedStateMachine):
             self.follow_to(ends[round(share * (len(ends) - 1))])
 
     def follow_to(self, offset: int) -> None:
-        note_follower(self.broker.replica, 2, 10, offset, 0, 0)
+        note_follower(self.broker.replica, FollowerFetch(2, 10, offset, 0, 0))
         self.broker.progress()
 
     @rule(share=st.floats(0, 1))
