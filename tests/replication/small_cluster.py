@@ -29,7 +29,6 @@ from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.machine.clock import TrioClock
 from odradek.kernel.machine.files import Files, OsFiles
-from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.metadata.image import BrokerImage, MetadataImage
 from odradek.kernel.metadata.record_makers import partition_record
 from odradek.kernel.metadata.records import TopicRecord
@@ -126,6 +125,7 @@ class Node:
         self.directory = directory
         self._scope = trio.CancelScope()
         self.threads = VirtualThreads()
+        threads = cast("Any", self.threads)
         self.clock = TrioClock()
         self.wheel = TimingWheel(now_ms=self.clock.monotonic_ms())
         self.fetches = Purgatory("Fetch", self.wheel, on_error=raise_it)
@@ -155,15 +155,13 @@ class Node:
                 quota=ReplicationQuota(lambda: cluster.leader_rate, self.clock),
             )
         )
-        self.router.add(
-            ListOffsetsHandler(replicas=self.replicas, cold_timeout_ms=lambda: 500, threads=SystemThreads())
-        )
+        self.router.add(ListOffsetsHandler(replicas=self.replicas, cold_timeout_ms=lambda: 500, threads=threads))
         self.voting = VotingReplicas(
             VotingParts(
                 replicas=self.replicas,
                 writes=self.writes,
                 votes=VoteLogs(votes_files or OsFiles(), boot_id),
-                threads=cast("Any", self.threads),
+                threads=threads,
                 brokers=self,
                 broker_id=broker_id,
                 broker=self.broker,
@@ -187,8 +185,8 @@ class Node:
                 settings=lambda: cluster.settings,
                 backoff=self._backoff,
                 clock=self.clock,
-                threads=SystemThreads(),
-                tier_starts=TierStarts(self.lifecycle, SystemThreads(), self.clock),
+                threads=threads,
+                tier_starts=TierStarts(self.lifecycle, threads, self.clock),
                 quota=ReplicationQuota(lambda: cluster.follower_rate, self.clock),
                 traffic=ReplicationTraffic(),
                 voting=self.voting,
