@@ -150,8 +150,8 @@ odradek.retry.order.waiting.max
 odradek.retry.breaker.share
     Pauses the dead letters of a partition while within `odradek.retry.breaker.window.ms` the attempts of more records
     are over than this share of the records that failed for the first time: an outage is not a poison record. What would
-    be dead waits for a window more, and is given back; none so often that it would take more than a day. With 0 nothing
-    is ever paused.
+    be dead waits for a window more, and is given back; no record is spared for more than a day. With 0 nothing is ever
+    paused.
 
 odradek.retry.breaker.window.ms
     The time within which failed records are counted for `odradek.retry.breaker.share`, and for which a record waits
