@@ -121,14 +121,7 @@ class RequestParts:
             threads=machine.threads,
         )
         self.transactions: Transactions | None = self.coordinators.transactions()
-        self.local_markers = LocalMarkerWriter(
-            replicas=replicas,
-            writes=writes,
-            purgatory=waiting.produce,
-            clock=clock,
-            timeout_ms=lambda: published.config.get_int("request.timeout.ms"),
-            owner_of=self.coordinators.owner_of,
-        )
+        self.local_markers = self._make_local_markers(logs, clock, events)
         self.marker_writer: MarkerWriter = self.local_markers
         self.coordination = self._make_coordination(config.node_id, metadata)
         self.topic_maker = TopicMaker(metadata.calls.create_topics, self._topics_to_make)
@@ -149,8 +142,24 @@ class RequestParts:
         )
         self.router = Router(
             timer=machine.timer,
-            turn_enders=(self.coordinators.turn_ended, writes.write_staged, self.produce.turn_ended),
+            turn_enders=(
+                self.coordinators.turn_ended,
+                self.local_markers.turn_ended,
+                writes.write_staged,
+                self.produce.turn_ended,
+            ),
             on_connection_closed=waiting.connection_closed,
+        )
+
+    def _make_local_markers(self, logs: LogParts, clock: Clock, events: ReplicaEvents) -> LocalMarkerWriter:
+        return LocalMarkerWriter(
+            replicas=logs.replicas,
+            writes=logs.writes,
+            purgatory=self.waiting.produce,
+            clock=clock,
+            timeout_ms=lambda: self._published.config.get_int("request.timeout.ms"),
+            owner_of=self.coordinators.owner_of,
+            want_turn=events.staged,
         )
 
     def _make_coordination(self, node_id: int, metadata: MetadataParts) -> Coordination | None:

@@ -5,6 +5,9 @@ producer state, staged, written at the end of the reactor's turn, answered once 
 
     write(marker) --> each partition: judge, stage --> turn's end: one write --> all committed, or failed: done(codes)
 
+A transaction may have thousands of partitions, and a thousand transactions may end at once: a turn takes a few hundred
+markers, and the others wait for the turns behind it, those of each transaction in turn.
+
 Partitions of a topic that a coordinator keeps its state in are left to that coordinator's runtime, whose shard has to
 hear of the marker at its place among the records.
 
@@ -14,8 +17,12 @@ hear of the marker at its place among the records.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol
 
+import attrs
+
+from ..contracts.pieces import ITEMS_MAX
 from ..errors import ErrorCode, KafkaError
 from ..purgatory.delayed_operation import DelayedOperation, Outcome
 from ..purgatory.gathering import Gathered
@@ -24,7 +31,7 @@ from ..records.control import ControlRecordType, EndTransactionMarker, build_con
 from .leading import ACKS_ALL, AppendOrigin, append_as_leader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from ..contracts.transactions import TransactionMarker
     from ..machine.clock import Clock
@@ -35,6 +42,9 @@ if TYPE_CHECKING:
     from .staged_writes import StagedWrites
 
 log = logging.getLogger(__name__)
+
+MARKERS_A_TURN: Final = ITEMS_MAX
+"""How many markers are judged and staged in one turn, of all transactions together."""
 
 
 class MarkerOwner(Protocol):
@@ -97,8 +107,24 @@ class _MarkerOperation(DelayedOperation):
             self._parts.note(replica.topic_partition, ErrorCode.REQUEST_TIMED_OUT if code is None else code)
 
 
+@attrs.define(eq=False)
+class _Unwritten:
+    """A marker, and the partitions in which it is still to be written."""
+
+    marker: TransactionMarker
+    partitions: deque[TopicPartition]
+    parts: Gathered[TopicPartition, ErrorCode]
+
+    def take(self, count_max: int) -> list[TopicPartition]:
+        """Return the next partitions, which are written now."""
+        return [self.partitions.popleft() for _ in range(min(count_max, len(self.partitions)))]
+
+
 class LocalMarkerWriter:
-    """The `MarkerWriter` over this broker's replicas. Owned by the reactor's task."""
+    """The `MarkerWriter` over this broker's replicas. Owned by the reactor's task.
+
+    Life: `write` at any time; `turn_ended` at the end of each turn of the reactor, before what is staged is written.
+    """
 
     def __init__(
         self,
@@ -109,6 +135,7 @@ class LocalMarkerWriter:
         clock: Clock,
         timeout_ms: Callable[[], int],
         owner_of: Callable[[str], MarkerOwner | None],
+        want_turn: Callable[[], None],
     ) -> None:
         """Make the writer.
 
@@ -119,6 +146,7 @@ class LocalMarkerWriter:
             clock: Timestamps of markers, deadlines.
             timeout_ms: Returns how long a marker may take: `request.timeout.ms`.
             owner_of: Returns the runtime that owns a topic, None for ordinary topics.
+            want_turn: Has a turn of the reactor end soon, at which `turn_ended` is called.
         """
         self._replicas = replicas
         self._writes = writes
@@ -126,11 +154,40 @@ class LocalMarkerWriter:
         self._clock = clock
         self._timeout_ms = timeout_ms
         self._owner_of = owner_of
+        self._want_turn = want_turn
+        self._room = MARKERS_A_TURN
+        self._unwritten: deque[_Unwritten] = deque()
 
     def write(self, marker: TransactionMarker, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
         """Have a marker written and committed in each of its partitions; see `MarkerWriter`."""
         partitions = dict.fromkeys(marker.partitions)
         parts: Gathered[TopicPartition, ErrorCode] = Gathered(partitions, done)
+        self._unwritten.append(_Unwritten(marker, deque(partitions), parts))
+        self._go_on()
+
+    def turn_ended(self) -> None:
+        """Stage what earlier turns had no room for, as far as this one has."""
+        self._room = MARKERS_A_TURN
+        if self._unwritten:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        while self._unwritten and self._room:
+            some = self._unwritten.popleft()
+            partitions = some.take(self._room)
+            self._room -= len(partitions)
+            if some.partitions:
+                self._unwritten.append(some)
+            self._write(some.marker, partitions, some.parts)
+        if self._unwritten:
+            self._want_turn()
+
+    def _write(
+        self,
+        marker: TransactionMarker,
+        partitions: Iterable[TopicPartition],
+        parts: Gathered[TopicPartition, ErrorCode],
+    ) -> None:
         waiting: dict[Replica, int] = {}
         for partition in partitions:
             owner = self._owner_of(partition.topic)

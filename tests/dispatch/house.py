@@ -86,10 +86,11 @@ class House:
             clock=self.clock,
             timeout_ms=lambda: 30_000,
             owner_of=lambda topic: None,
+            want_turn=lambda: None,
         )
         self.router = Router(
             timer=lambda: 0.0,
-            turn_enders=(self.hosted.writes.write_staged, self.produce.turn_ended),
+            turn_enders=(self.markers.turn_ended, self.hosted.writes.write_staged, self.produce.turn_ended),
             on_connection_closed=self.connection_closed,
         )
         self.router.add(self.produce)

@@ -206,7 +206,7 @@ BOUNDS: Final[dict[int, Bound]] = {
         }
     ),
     25: FIXED,
-    26: FIXED,
+    26: slices({"transactional_id": "t", "producer_id": "PRODUCER_ID", "producer_epoch": 0, "committed": True}),
     27: pieces(
         {"markers": [{"producer_id": 1, "producer_epoch": 0, "topics": of_wide("name", "partition_indexes", NUMBERS)}]}
     ),
@@ -383,7 +383,7 @@ class World:
                 nursery.start_soon(self.ask, 8, commit(name))
 
     async def settle(self) -> None:
-        """Wait until this broker has all partitions that the metadata gives it."""
+        """Wait until this broker has all partitions that the metadata gives it, and transactions that end are over."""
         image = self.parts.published.image
         wanted = {topic.name: len(topic.partitions) for topic in image.topics_by_name.values()}
 
@@ -391,6 +391,12 @@ class World:
             return {name: len(topic.partitions) for name, topic in self.parts.logs.replicas.topics.items()}
 
         await until(found, lambda counts: counts == wanted)
+
+        async def missing() -> int:
+            runtime = self.parts.requests.coordinators.by_key_type[1]
+            return sum(shard.missing_markers_count for _, shard in runtime.shards())
+
+        await until(missing, lambda count: not count)
 
     async def ask(self, key: int, fields: Mapping[str, Any], steps: LongestStep | None = None) -> Any:
         """Ask in the newest version; count what is done in the turn in which the request came."""

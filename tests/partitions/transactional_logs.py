@@ -79,6 +79,7 @@ class Broker:
             clock=self.clock,
             timeout_ms=lambda: 30_000,
             owner_of=lambda topic: None,
+            want_turn=lambda: None,
         )
         self.lifecycle.start()
         plan = TopicPlan(
@@ -98,6 +99,7 @@ class Broker:
 
     def turn(self) -> None:
         """End a turn: what is staged is written, and flushed where the topic asks for it."""
+        self.writer.turn_ended()
         self.writes.write_staged()
         while self.writes.flush_queue:
             replica = self.writes.flush_queue.pop()
