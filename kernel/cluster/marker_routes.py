@@ -1,7 +1,7 @@
 """Shell: brings the ends of transactions to the leaders of partitions, on whatever brokers these are.
 
     led by this broker                      --> its own writer, by a plain call
-    led by another                          --> WriteTxnMarkers, all that goes to one broker together
+    led by another                          --> WriteTxnMarkers, what goes to one broker together, so much in a request
     of a topic that is gone                 --> UNKNOWN_TOPIC_OR_PARTITION: nothing is left to be ended
     without a leader, or no answer came     --> a code after which the coordinator sends again, to who leads then
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..contracts.pieces import ITEMS_AT_ONCE
 from ..errors import ErrorCode, error_code
 from ..purgatory.gathering import Gathered
 from ..types import TopicPartition
@@ -27,7 +28,7 @@ from ..wire.messages.api_27_write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from .coordinator_admissions import by_topic
-from .peer_batches import PeerBatches, take_distinct
+from .peer_batches import PeerBatches
 
 if TYPE_CHECKING:
     from collections import deque
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from ..wire.messages.api_27_write_txn_markers import WriteTxnMarkersResponse
     from .peer_batches import BrokerRequests
 
-MARKERS_MAX: Final = 500
-"""How many markers one request brings."""
+MARKERS_MAX: Final = ITEMS_AT_ONCE
+"""How many markers one request brings, one for each partition of each transaction."""
 
 
 @attrs.frozen(eq=False)
@@ -49,6 +50,10 @@ class Sending:
     marker: TransactionMarker
     note: Callable[[TopicPartition, ErrorCode], None]
 
+    def of(self, partitions: Sequence[TopicPartition]) -> Sending:
+        """Return the same for some of its partitions."""
+        return attrs.evolve(self, marker=attrs.evolve(self.marker, partitions=partitions))
+
 
 class WritingMarkers:
     """The exchange WriteTxnMarkers. Pure."""
@@ -56,8 +61,21 @@ class WritingMarkers:
     purpose = "markers"
 
     def take(self, queue: deque[Sending]) -> list[Sending]:
-        """Take markers off the front, until one of the same producer comes again: answers go by producers."""
-        return take_distinct(queue, lambda sending: sending.marker.producer_id, MARKERS_MAX)
+        """Take markers off the front, until one of the same producer comes again: answers go by producers.
+
+        What a transaction has too many of goes behind all others.
+        """
+        taken: dict[int, Sending] = {}
+        room = MARKERS_MAX
+        while queue and room and queue[0].marker.producer_id not in taken:
+            sending = queue.popleft()
+            partitions = sending.marker.partitions
+            if len(partitions) > room:
+                queue.append(sending.of(partitions[room:]))
+                sending = sending.of(partitions[:room])
+            taken[sending.marker.producer_id] = sending
+            room -= len(sending.marker.partitions)
+        return list(taken.values())
 
     def request(self, items: Sequence[Sending]) -> WriteTxnMarkersRequest:
         """Return the request."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
-from odradek.kernel.cluster.marker_routes import ClusterMarkerWriter
+from odradek.kernel.cluster.marker_routes import MARKERS_MAX, ClusterMarkerWriter
 from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.metadata.image import MetadataImage
@@ -144,3 +144,34 @@ def test_markers_of_many_producers_go_in_one_request_and_of_one_producer_after_e
         ]
 
     trio.run(main)
+
+
+def test_a_request_brings_so_many_markers_and_of_a_long_transaction_the_others_go_behind_those_of_others() -> None:
+    """A broker refuses a request of half a million items; one answer of as many would hold up everybody here."""
+    long = [TopicPartition("t", number) for number in range(2 * MARKERS_MAX + 1)]
+    brought: list[dict[int, int]] = []
+
+    async def main() -> None:
+        writing = Writing([2] * len(long))
+        async with running(writing.writer.batches):
+            writing.write(*long)
+            writing.write(T0, producer_id=8)
+            for _ in range(3):
+                asked = await writing.brokers.next()
+                codes = {
+                    marker.producer_id: {
+                        TopicPartition(topic.name, index): ErrorCode.NONE
+                        for topic in marker.topics
+                        for index in topic.partition_indexes
+                    }
+                    for marker in asked.message.markers
+                }
+                brought.append({producer_id: len(each) for producer_id, each in codes.items()})
+                markers = [each for one in codes.items() for each in response(*one).markers]
+                await asked.answer(WriteTxnMarkersResponse(markers=markers))
+
+        assert writing.told == [{T0: ErrorCode.NONE}, dict.fromkeys(long, ErrorCode.NONE)]
+
+    trio.run(main)
+
+    assert brought == [{7: MARKERS_MAX}, {8: 1, 7: MARKERS_MAX - 1}, {7: 2}]
