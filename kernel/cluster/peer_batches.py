@@ -131,9 +131,9 @@ class PeerBatches(Generic[Item]):
         queue = self._queues[node_id]
         while queue:
             if await self._ask(node_id, self._exchange.take(queue)):
-                rest = list(queue)
-                queue.clear()
-                self._tell(node_id, rest, ErrorCode.NETWORK_EXCEPTION, None)
+                while queue:
+                    await trio.lowlevel.checkpoint()  # thousands may have gathered
+                    self._tell(node_id, self._exchange.take(queue), ErrorCode.NETWORK_EXCEPTION, None)
         del self._queues[node_id]
 
     async def _ask(self, node_id: int, items: Sequence[Item]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -120,3 +121,21 @@ def test_what_is_queued_for_a_broker_that_is_fenced_waits_for_nothing() -> None:
 
     assert fenced == [(item, ErrorCode.NETWORK_EXCEPTION) for item in ("first", "second", "third")]
     assert told == [("when it is back", "well")]
+
+
+def test_what_is_queued_for_a_broker_that_is_fenced_is_told_so_as_much_at_once_as_one_request_would_bring() -> None:
+    names = [f"item {number}" for number in range(20)]
+
+    async def main() -> list[int]:
+        asking, counts = Asking(), [0]
+        async with running(asking.batches):
+            asking.put(*names)
+            await asking.brokers.next()
+            asking.batches.image_changed(image({"t": [2]}, fenced=[2]))
+            while len(asking.told) < len(names):
+                await trio.lowlevel.checkpoint()
+                counts.append(len(asking.told))
+        assert [item for item, _ in asking.told] == names
+        return [after - before for before, after in pairwise(counts)]
+
+    assert max(trio.run(main)) <= 2  # between two steps of one task another may make two
