@@ -1,7 +1,7 @@
 """Shell: asks the transaction coordinator of whatever broker has it whether producers may write.
 
     this broker coordinates the transactional id --> its runtime, by a plain call
-    another does                                 --> AddPartitionsToTxn, all that is asked of one broker together
+    another does                                 --> AddPartitionsToTxn, what is asked of one broker together
 
 A request may have a transactional id once, as its answer goes by that: a second question waits for the next request.
 An answer that does not come is NETWORK_EXCEPTION, which callers turn into what their clients send again after.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from ..contracts.coordinator_keys import coordinator_partition
+from ..contracts.pieces import ITEMS_AT_ONCE
 from ..errors import ErrorCode, error_code
 from ..types import TopicPartition
 from ..wire.messages.api_24_add_partitions_to_txn import (
@@ -23,7 +24,7 @@ from ..wire.messages.api_24_add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from .peer_batches import PeerBatches, take_distinct
+from .peer_batches import PeerBatches
 
 if TYPE_CHECKING:
     from collections import deque
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from ..wire.messages.api_24_add_partitions_to_txn import AddPartitionsToTxnResponse
     from .peer_batches import BrokerRequests
 
-TRANSACTIONS_MAX: Final = 500
-"""How many transactions one request asks about."""
+PARTITIONS_MAX: Final = ITEMS_AT_ONCE
+"""So many partitions one request asks about, of all its transactions; of a single one that has more, about all."""
 _TOLD_OTHERWISE: Final = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ErrorCode.INVALID_TXN_STATE,
     # Of the request as a whole: the other broker does not serve this version, and nothing is known of the transaction.
@@ -62,8 +63,16 @@ class AddingPartitions:
     purpose = "transactions"
 
     def take(self, queue: deque[Question]) -> list[Question]:
-        """Take questions off the front, until a transactional id comes again."""
-        return take_distinct(queue, lambda question: question.admission.transactional_id, TRANSACTIONS_MAX)
+        """Take questions off the front, until a transactional id comes again, or they ask about too much."""
+        taken: dict[str, Question] = {}
+        room = PARTITIONS_MAX
+        while queue:
+            admission = queue[0].admission
+            room -= len(admission.partitions)
+            if taken and (room < 0 or admission.transactional_id in taken):
+                break
+            taken[admission.transactional_id] = queue.popleft()
+        return list(taken.values())
 
     def request(self, items: Sequence[Question]) -> AddPartitionsToTxnRequest:
         """Return the request: to verify, or to add where a transaction may grow by producing."""

@@ -15,7 +15,7 @@ from ..errors import ErrorCode, KafkaError
 from ..peers.errors import ClientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..metadata.image import MetadataImage
     from ..wire.message import Message
@@ -62,15 +62,6 @@ class Exchange(Protocol[Item]):
     def failed(self, items: Sequence[Item], code: ErrorCode) -> None:
         """Tell each item that it is not known what became of it."""
         ...
-
-
-def take_distinct(queue: deque[Item], key: Callable[[Item], Hashable], count_max: int) -> list[Item]:
-    """Take items off the front of a queue until a key comes again: where an answer names them by it alone."""
-    taken: dict[Hashable, Item] = {}
-    while queue and len(taken) < count_max and key(queue[0]) not in taken:
-        item = queue.popleft()
-        taken[key(item)] = item
-    return list(taken.values())
 
 
 class PeerBatches(Generic[Item]):

@@ -8,7 +8,7 @@ from typing import Any
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from odradek.kernel.cluster.coordinator_admissions import ClusterTransactions
+from odradek.kernel.cluster.coordinator_admissions import PARTITIONS_MAX, ClusterTransactions
 from odradek.kernel.contracts.transactions import Admission
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.metadata.image import MetadataImage
@@ -130,6 +130,29 @@ def test_what_gathers_while_a_broker_is_asked_goes_in_one_request() -> None:
         ]
 
     trio.run(main)
+
+
+def test_a_request_asks_about_so_many_partitions_but_of_one_transaction_about_all() -> None:
+    """A broker refuses a request of half a million items, and would do so again when clients have asked again."""
+    counts = {"a": 2, "b": PARTITIONS_MAX - 1, "c": 1, "d": PARTITIONS_MAX + 1, "e": 1}
+    asked_about: list[list[str]] = []
+
+    async def main() -> None:
+        asking = Asking(leader=2)
+        async with running(asking.transactions.batches):
+            for name, count in counts.items():
+                asking.admit(name, partitions=tuple(TopicPartition("t", number) for number in range(count)))
+            for _ in range(4):
+                asked = await asking.brokers.next()
+                names = [each.transactional_id for each in asked.message.transactions]
+                asked_about.append(names)
+                await asked.answer(response(**{name: [0] * counts[name] for name in names}))
+
+        assert [len(codes) for codes in asking.told] == list(counts.values())
+
+    trio.run(main)
+
+    assert asked_about == [["a"], ["b", "c"], ["d"], ["e"]]
 
 
 def test_a_transactional_id_stands_in_a_request_once() -> None:
