@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -261,6 +262,15 @@ def test_a_run_that_cannot_even_end_says_why_it_was_to_end_and_what_keeps_it() -
     ]
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Have SIGINT raised as Python does by itself, wherever tests run: what a shell starts behind `&` ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_run_in_peace_and_is_nothing_that_a_task_did() -> None:
     world = World(Seeds(1))
     ended: list[str] = []
@@ -282,6 +292,7 @@ def test_ctrl_c_ends_a_run_in_peace_and_is_nothing_that_a_task_did() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_is_what_is_told_of_a_run_whatever_it_ended_by() -> None:
     world = World(Seeds(1))
 
@@ -297,6 +308,7 @@ def test_ctrl_c_is_what_is_told_of_a_run_whatever_it_ended_by() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # tasks that nobody can end are dropped
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_second_ctrl_c_breaks_a_run_off() -> None:
     async def main() -> None:
         with trio.CancelScope(shield=True):
