@@ -18,6 +18,7 @@ import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.peers.errors import ClientError
+from odradek.kernel.records.batch import CorruptRecordsError
 from odradek.kernel.types import CONSUMER_REPLICA_ID, IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.kernel.wire.messages.api_32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -100,6 +101,7 @@ class OrderKeeper:
     _error: ClientError | None = attrs.field(init=False, default=None)
     _readers: set[int] = attrs.field(init=False, factory=set)
     _failures_count: int = attrs.field(init=False, default=0)
+    _behind_failures_count: int = attrs.field(init=False, default=0)
     _lonely_ms: int | None = attrs.field(init=False, default=None)
     _told: set[TopicPartition] = attrs.field(init=False, factory=set)
 
@@ -168,20 +170,25 @@ class OrderKeeper:
                 try:
                     await self._turn(nursery)
                 except ClientError as error:
-                    deadline_s = trio.current_time() + self._failed(error)
+                    self._failures_count += 1
+                    deadline_s = trio.current_time() + self._failed(error, self._failures_count)
+                else:
+                    self._failures_count = 0
                 if self._lonely_ms is not None:
                     deadline_s = min(deadline_s, (self._lonely_ms + self.api_timeout_ms) / 1_000)
                 with trio.move_on_at(deadline_s):
                     await self._wake.wait()
 
-    def _failed(self, error: ClientError) -> float:
+    def _failed(self, error: ClientError, failures_count: int) -> float:
         """Tell the next poll of what will not pass; return after how many seconds to try again."""
         _log.debug("keeping the order of keys: %s", error)
         if not error.retriable:
-            self._error = error
-            self.announce()
-        self._failures_count += 1
-        return self.backoff.pause_ms(self._failures_count) / 1_000
+            self._tell(error)
+        return self.backoff.pause_ms(failures_count) / 1_000
+
+    def _tell(self, error: ClientError) -> None:
+        self._error = error
+        self.announce()
 
     async def _turn(self, nursery: trio.Nursery) -> None:
         if self.order.unknown:
@@ -194,7 +201,6 @@ class OrderKeeper:
                 nursery.start_soon(self._read, node_id)
         for behind in self.order.take_behind():
             nursery.start_soon(self._put_behind, behind)
-        self._failures_count = 0
 
     async def _learn_rules(self) -> None:
         """Ask what retry topics ask for, that nobody has asked yet."""
@@ -233,11 +239,13 @@ class OrderKeeper:
         if not lonely or self._lonely_ms is None or now_ms() < self._lonely_ms + self.api_timeout_ms:
             return
         self._lonely_ms = now_ms()
-        self._error = ClientUsageError(
-            f"{ORDER_KEY}=key: {', '.join(map(str, sorted(lonely)))} cannot be read here, for the retry topic's "
-            "partition of that number is read by another member: have an assignor that gives both to one, such as range"
+        self._tell(
+            ClientUsageError(
+                f"{ORDER_KEY}=key: {', '.join(map(str, sorted(lonely)))} cannot be read here, for the retry topic's "
+                "partition of that number is read by another member: have an assignor that gives both to one, such as "
+                "range"
+            )
         )
-        self.announce()
 
     async def _begin_pairs(self) -> None:
         """Find out from where on, and up to where, the logs of new pairs are to be read."""
@@ -318,7 +326,12 @@ class OrderKeeper:
         if code is not ErrorCode.NONE:
             return False
         was_known, count = pair.is_known, len(pending)
-        pending.read(cast("Buffer", data.records or b""))  # decoded, it is a view
+        try:
+            pending.read(cast("Buffer", data.records or b""))  # decoded, it is a view
+        except CorruptRecordsError as error:
+            told = f"{pair.retry} from offset {pending.next_offset}, read for the order of keys: {error}"
+            self._tell(BrokerError(ErrorCode.CORRUPT_MESSAGE, told))
+            return False
         pending.start_advanced(data.log_start_offset)
         if pair.is_known and (not was_known or len(pending) != count):
             self._tell_whether_full(pair)
@@ -359,9 +372,12 @@ class OrderKeeper:
                 except ClientError as error:
                     failure = error
             if failure is not None:
-                await trio.sleep(self._failed(failure))
+                raise failure
         except ClientError as error:
-            await trio.sleep(self._failed(error))
+            self._behind_failures_count += 1
+            await trio.sleep(self._failed(error, self._behind_failures_count))
+        else:
+            self._behind_failures_count = 0
         finally:
             self.order.put(behind, end_offset)
             self.announce()
