@@ -255,6 +255,21 @@ def test_what_this_host_lacks_is_told() -> None:
     assert found(seen(IN_SYNC, host=attrs.evolve(host, processes=[], swapped_bytes=0, disk_ms={}))) == []
 
 
+def test_retry_topics_whose_dead_letters_are_paused_are_told_whoever_leads_them() -> None:
+    brokers = {
+        1: BrokerSeen(1, paused_retries={"orders.billing.retry": 2}),
+        2: BrokerSeen(2, paused_retries={"orders.billing.retry": 1, "a.retry": 1}),
+    }
+
+    findings = findings_of(seen(IN_SYNC, brokers=brokers))
+
+    assert [(each.name, each.severity) for each in findings] == [("dead-letters-paused", Severity.WARNING)] * 2
+    assert [each.what for each in findings] == [
+        "too much of a.retry would be dead at once, in 1 partition: it waits and is given back",
+        "too much of orders.billing.retry would be dead at once, in 3 partitions: it waits and is given back",
+    ]
+
+
 @pytest.mark.parametrize(
     ("page", "idle_share", "is_active"),
     [
@@ -274,6 +289,17 @@ def test_how_idle_a_broker_is_and_who_is_the_controller_is_read_of_metrics(
 ) -> None:
     assert metrics_page.idle_share(page) == idle_share
     assert metrics_page.is_active_controller(page) is is_active
+
+
+def test_which_dead_letters_are_paused_is_read_of_metrics() -> None:
+    page = (
+        b"# TYPE odradek_retry_paused gauge\n"
+        b'odradek_retry_paused{topic="b.retry"} 2\n'
+        b'odradek_retry_paused{topic="a.retry"} 0\n'
+    )
+
+    assert metrics_page.paused_retries(page) == {"b.retry": 2}
+    assert metrics_page.paused_retries(b"") == {}
 
 
 def test_the_ports_of_listening_sockets_are_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -37,7 +38,9 @@ def bootstrap() -> Iterator[str]:
         async with Admin({"bootstrap.servers": bootstrap}) as admin:
             await admin.create_topic(NewTopic("orders", partitions_count=2))
 
-    with running_broker({}) as broker:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        pages = f"127.0.0.1:{free.getsockname()[1]}"
+    with running_broker({"odradek.http.listener": pages}) as broker:
         trio.run(fill, broker.bootstrap)
         yield broker.bootstrap
 
@@ -230,6 +233,9 @@ def test_where_too_much_would_die_dead_letters_are_paused_and_go_on_by_themselve
     trio.run(fail_all)
     (row,) = [row for row in odradek.ok("retry", "list", "--json").json if row["retry"] == retry]
     assert row["spared"] == count - minimum + 1
+    told = odradek("cluster", "doctor", "--pause", "0", "--json").json["findings"]
+    (what,) = [each["what"] for each in told if each["finding"] == "dead-letters-paused"]
+    assert what == f"too much of {retry} would be dead at once, in 1 partition: it waits and is given back"
     seen = trio.run(succeed)
 
     assert [value for value, _ in seen] == [b"%d" % number for number in range(minimum - 1, count)]

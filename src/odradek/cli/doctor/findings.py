@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from .hosts import host_findings, load_findings, reach_findings
 from .metadata import controller_findings, leader_findings, quorum_findings, skew_findings
 from .replicas import replica_findings
+from .retries import breaker_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ _KINDS: Final[Sequence[Callable[[Observations], Iterator[Finding]]]] = (
     reach_findings,
     load_findings,
     host_findings,
+    breaker_findings,
     skew_findings,
 )
 """Causes before what comes of them."""

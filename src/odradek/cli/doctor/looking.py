@@ -104,13 +104,14 @@ async def _see(calls: ClusterCalls, node: Node, seen: dict[int, BrokerSeen]) -> 
         seen[broker_id] = attrs.evolve(seen[broker_id], error=error)
         return
     log_dirs, _error = await _ask(lambda: calls.admin.describe_log_dirs(broker_id))
-    idle_share, is_active = await _metrics(calls, node)
+    page = await _metrics(calls, node)
     seen[broker_id] = BrokerSeen(
         broker_id,
         cluster_id=cluster.cluster_id,
         log_dirs=log_dirs,
-        idle_share=idle_share,
-        is_active_controller=is_active,
+        idle_share=metrics_page.idle_share(page),
+        is_active_controller=metrics_page.is_active_controller(page),
+        paused_retries=metrics_page.paused_retries(page),
     )
 
 
@@ -135,16 +136,15 @@ def _leader_of(answer: Any) -> tuple[int, int] | None:
     return (parts[0].leader_id, parts[0].leader_epoch) if parts else None
 
 
-async def _metrics(calls: ClusterCalls, node: Node) -> tuple[float | None, bool | None]:
-    """Return a broker's idle share, and whether it is the active controller, where it has pages that answer here."""
+async def _metrics(calls: ClusterCalls, node: Node) -> bytes:
+    """Return a broker's page of metrics; nothing where it has no pages that answer here."""
     read = lambda: calls.admin.describe_configs(ResourceType.BROKER, str(node.node_id), keys=(_PAGES,))  # noqa: E731
     configs, _error = await _ask(read)
     address = configs[_PAGES].value if configs and _PAGES in configs else None
     if not address:
-        return None, None
+        return b""
     host, _, port = address.rpartition(":")
-    page = await _page(node.host if host in {"", "0.0.0.0", "::"} else host.strip("[]"), int(port))
-    return metrics_page.idle_share(page), metrics_page.is_active_controller(page)
+    return await _page(node.host if host in {"", "0.0.0.0", "::"} else host.strip("[]"), int(port))
 
 
 async def _page(host: str, port: int) -> bytes:

@@ -7,6 +7,7 @@ from typing import Final
 
 _IDLE: Final = b"kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 _ACTIVE: Final = b"kafka_controller_kafkacontroller_activecontrollercount"
+_PAUSED: Final = re.compile(rb'^odradek_retry_paused\{topic="([^"]*)"\} (\S+)', re.MULTILINE)
 
 
 def _value(page: bytes, name: bytes) -> float | None:
@@ -24,3 +25,9 @@ def is_active_controller(page: bytes) -> bool | None:
     """Return whether a node takes itself for the active controller; None where it is no controller."""
     active = _value(page, _ACTIVE)
     return None if active is None else bool(active)
+
+
+def paused_retries(page: bytes) -> dict[str, int]:
+    """Return by retry topic in how many of its partitions that a broker leads nothing becomes a dead letter now."""
+    counts = {name.decode(): int(float(count)) for name, count in _PAUSED.findall(page)}
+    return {topic: count for topic, count in sorted(counts.items()) if count}

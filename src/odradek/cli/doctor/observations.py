@@ -2,7 +2,8 @@
 
 observations ── replicas.py ──┐
              ── metadata.py ──┼──> findings, the worst first
-             ── hosts.py ─────┘
+             ── hosts.py ─────┤
+             ── retries.py ───┘
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class BrokerSeen:
         log_dirs: What is where; None when it did not say.
         idle_share: How much of its time it waits for work, 0 to 1; None where it has no metrics.
         is_active_controller: Whether it takes itself for the active controller; None where it has no metrics.
+        paused_retries: By retry topic, in how many partitions that it leads dead letters are paused.
     """
 
     broker_id: int
@@ -88,6 +90,7 @@ class BrokerSeen:
     log_dirs: Sequence[LogDir] | None = None
     idle_share: float | None = None
     is_active_controller: bool | None = None
+    paused_retries: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def is_there(self) -> bool:
