@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CLEAN = ".kafka_cleanshutdown"
+AS_FROM_A_TERMINAL = ("env", "--default-signal=INT,TERM,HUP")
+"""What was started by `nohup`, or behind `&`, ignores some signals, and so does what it starts."""
 
 SLOW_START = """
 import sys
@@ -47,7 +49,10 @@ def said_until(broker: BrokerProcess, wanted: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_ends_a_broker_cleanly(tmp_path: Path, number: signal.Signals) -> None:
-    with broker_process(tmp_path, is_measured=True) as broker, Client(broker.address) as client:
+    with (
+        broker_process(tmp_path, is_measured=True, within=AS_FROM_A_TERMINAL) as broker,
+        Client(broker.address) as client,
+    ):
         create(client, "orders")
         assert produce(client, "orders", batch_of(b"one"))[0] == ErrorCode.NONE
 
