@@ -47,7 +47,9 @@ class Member:
         self.positions = {each: self.committed[each].offset if each in self.committed else 0 for each in (HOME, RETRY)}
         known = self.committed.get(RETRY)
         position = None if known is None else known.offset
-        self.pair.begin(noted=noted(known), position=position, log=range(self.log.end_offset))
+        home_position = self.positions[HOME]
+        log = range(self.log.end_offset)
+        self.pair.begin(noted=noted(known), position=position, log=log, home_position=home_position)
 
     @property
     def pair(self) -> Pair:
@@ -58,10 +60,10 @@ class Member:
         assert self.pair.pending is not None
         self.pair.pending.read(self.log.read(self.pair.pending.next_offset, batches))
 
-    def poll(self, count: int) -> list[ConsumerRecord]:
+    def poll(self, count: int, first: TopicPartition = HOME) -> list[ConsumerRecord]:
         self.order.begin(self.positions.__getitem__)
         taken: list[ConsumerRecord] = []
-        for partition in (HOME, RETRY):
+        for partition in (first, RETRY if first == HOME else HOME):
             start = self.positions[partition]
             records = self.home[start:] if partition == HOME else self.log.records(start)
             for number, record in enumerate(records):
@@ -113,8 +115,8 @@ class World:
         self.open: list[int] = []
         self.member = Member(self.log, self.home, {}, waiting_max)
 
-    def poll(self, count: int) -> int:
-        records = self.member.poll(count)
+    def poll(self, count: int, first: TopicPartition = HOME) -> int:
+        records = self.member.poll(count, first)
         for record in records:
             if self.failed[record.value] < self.failures[record.value]:
                 self.failed[record.value] += 1
@@ -128,6 +130,8 @@ class World:
         match action:
             case "poll":
                 self.poll(number)
+            case "poll what came back":
+                self.poll(number, RETRY)
             case "read":
                 self.member.read(number)
             case "time":
@@ -199,11 +203,16 @@ WORLDS = st.integers(1, 12).flatmap(
     )
 )
 ACTIONS = st.lists(
-    st.tuples(st.sampled_from(["poll", "poll", "read", "time", "commit", "carry"]), st.integers(1, 30)), max_size=40
+    st.tuples(
+        st.sampled_from(["poll", "poll", "poll what came back", "read", "time", "commit", "carry"]), st.integers(1, 30)
+    ),
+    max_size=40,
 )
 CRASHES = st.lists(
     st.tuples(
-        st.sampled_from(["poll", "poll", "read", "time", "commit", "crash", "die", "die", "abort", "carry"]),
+        st.sampled_from(
+            ["poll", "poll", "poll what came back", "read", "time", "commit", "crash", "die", "die", "abort", "carry"]
+        ),
         st.integers(1, 30),
     ),
     max_size=40,
@@ -252,6 +261,41 @@ def test_a_later_record_of_a_key_that_waits_is_put_behind_it_and_counts_no_attem
     assert dict(second.headers)[ORIGIN] == b"orders/0/2"
     assert world.member.poll(10) == [first]
     assert world.member.poll(10) == [second]
+
+
+def worked_on_before_its_partition_was_read_so_far() -> World:
+    """The last of `a` is put behind with the one before it, and comes back before its topic is read up to it."""
+    world = World([b"a", b"a", b"b", b"b", b"a"], [1, 0, 0, 0, 0])
+    world.poll(1)
+    world.member.read()
+    world.poll(5)
+    world.member.read()
+    world.log.pass_time(LEVELS_MS[0])
+    world.member.read()
+    for _ in range(3):
+        world.poll(1, RETRY)
+    assert [record.value for record in world.done] == [b"0", b"1", b"4"]
+    return world
+
+
+def test_what_came_back_is_not_given_again_where_its_partition_is_read_up_to_it_later() -> None:
+    world = worked_on_before_its_partition_was_read_so_far()
+    world.finish()
+
+    assert [record.value for record in world.done] == [b"0", b"1", b"4", b"2", b"3"]
+    assert world.member.pair.pending is not None
+    assert world.member.pair.pending.needed_from == world.member.pair.pending.next_offset
+
+
+def test_who_goes_on_there_knows_what_came_back_and_was_worked_on() -> None:
+    world = worked_on_before_its_partition_was_read_so_far()
+    world.poll(1, RETRY)  # what the poll before gave is worked on
+    world.act("commit", 0)
+    world.act("crash", 0)
+    world.member.read()
+    world.finish()
+
+    assert sorted(record.value for record in world.done) == [b"0", b"1", b"2", b"3", b"4"]
 
 
 def test_what_is_read_again_after_a_crash_is_passed_over_where_a_copy_waits() -> None:

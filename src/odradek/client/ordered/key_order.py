@@ -97,16 +97,17 @@ class Pair:
         """Whether the log is known far enough."""
         return self.pending is not None and not self.under_way and self.pending.next_offset >= self.end_offset
 
-    def begin(self, *, noted: int | None, position: int | None, log: range) -> None:
+    def begin(self, *, noted: int | None, position: int | None, log: range, home_position: int = 0) -> None:
         """Begin to read the log; what was committed of it counts where it reaches as far: else it is another one now.
 
         Args:
             noted: From where on it is needed, as was committed; None for nothing.
             position: What was committed with that: what was given back below was worked on; None for nothing.
             log: The offsets of the log.
+            home_position: Up to where the group has read the partition.
         """
         start_offset = noted if noted is not None and log.start <= noted <= log.stop else log.start
-        self.pending = WaitingKeys(self.home, start_offset)
+        self.pending = WaitingKeys(self.home, start_offset, home_position)
         if position is not None and position <= log.stop:
             self.pending.processed(position)  # or it would keep all of an old log
         self.end_offset = max(self.end_offset, log.stop)
@@ -235,10 +236,13 @@ class KeyOrder:
         """See `Sieve.begin`."""
         self._given.clear()
         for partition, pair in self.pairs.items():
-            if partition == pair.retry and pair.pending is not None and pair.is_known:
-                position = position_of(partition)
-                if position is not None:
-                    pair.pending.processed(position)
+            position = position_of(partition)
+            if position is None or pair.pending is None:
+                continue
+            if partition == pair.home:
+                pair.pending.home_passed(position)
+            elif pair.is_known:
+                pair.pending.processed(position)
 
     def judge(self, record: ConsumerRecord) -> Verdict:
         """See `Sieve.judge`."""
@@ -269,6 +273,8 @@ class KeyOrder:
             newest = None  # of another record that was there: the topic was made anew
         if newest is not None and (is_home or (offset is not None and newest.offset > offset)):
             return Verdict.STAY if newest.is_open else Verdict.PASS_OVER
+        if is_home and pending.is_done(origin, record.key):
+            return Verdict.PASS_OVER
         if (pair.home, record.key) in self._given:
             return Verdict.STAY
         if not pending.has_before(record.key, origin, offset):

@@ -252,14 +252,19 @@ class OrderKeeper:
         new = {pair.retry: pair for pair in self.order.pairs.values() if pair.pending is None}
         if not new:
             return
-        committed = await self.group.committer.fetch(new, timeout_ms=self.api_timeout_ms)
+        asked = [each for pair in new.values() for each in (pair.home, pair.retry)]
+        committed = await self.group.committer.fetch(asked, timeout_ms=self.api_timeout_ms)
         starts = await self._list(new, EARLIEST_TIMESTAMP)
         ends = await self._list(new, LATEST_TIMESTAMP)
         for retry, pair in new.items():
             if self.order.pairs.get(retry) is pair:
-                known = committed[retry]
-                position = None if known is None else known.offset
-                pair.begin(noted=noted(known), position=position, log=range(starts[retry], ends[retry]))
+                known, home = committed[retry], committed[pair.home]
+                pair.begin(
+                    noted=noted(known),
+                    position=None if known is None else known.offset,
+                    log=range(starts[retry], ends[retry]),
+                    home_position=0 if home is None else home.offset,
+                )
         self.announce()
 
     async def _list(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:

@@ -4,7 +4,7 @@
     a transaction aborts                     what it failed is pending no more
     carried forward: k1                      the same is pending, in another place
     delivery: k1 at offset 40                still pending, until 40 was worked on
-    processed(41)                            no more
+    processed(41)                            no more; done, until its partition was read past it, too
 
 Where a record came before another one is a matter of their *origins*, the offsets of the topic that they were first
 read at. A record whose origin is not told, as another client may have failed it, counts as before all others.
@@ -105,12 +105,13 @@ class WaitingKeys:
         next_offset: From where on the log is to be fetched.
     """
 
-    def __init__(self, home: TopicPartition, start_offset: int) -> None:
+    def __init__(self, home: TopicPartition, start_offset: int, home_position: int = 0) -> None:
         """Begin to read.
 
         Args:
             home: The partition that the group reads.
             start_offset: Nothing is pending whose companion stands before.
+            home_position: See `home_passed`.
         """
         self.next_offset = start_offset
         self._home = home
@@ -121,6 +122,8 @@ class WaitingKeys:
         self._order: list[tuple[int, int]] = []
         self._open: dict[int, list[tuple[int, Pending]]] = {}
         self._delivered: deque[Pending] = deque()
+        self._done: dict[int, Pending] = {}  # by origin
+        self._home_position = home_position
         self._processed = 0
         self._start = 0
 
@@ -134,8 +137,10 @@ class WaitingKeys:
     def needed_from(self) -> int:
         """Up to where the log is not needed again by who begins anew where this stands."""
         if self._pending:
-            return next(iter(self._pending.values())).companion
-        return self.next_offset if self._begun is None else self._begun[0]
+            needed = next(iter(self._pending.values())).companion
+        else:
+            needed = self.next_offset if self._begun is None else self._begun[0]
+        return min(needed, min((done.companion for done in self._done.values()), default=needed))
 
     def key_state(self, key: bytes) -> KeyState | None:
         """Return what is pending of a key; None for nothing."""
@@ -145,6 +150,11 @@ class WaitingKeys:
         """Return the newest pending copy of the record of an origin; None where there is none."""
         copies = self._copies.get(origin)
         return None if copies is None else copies[-1]
+
+    def is_done(self, origin: int, key: bytes) -> bool:
+        """Return whether a copy of a record was worked on that its partition was not read past yet."""
+        done = self._done.get(origin)
+        return done is not None and done.key == key  # of another key, the topic was made anew
 
     def has_before(self, key: bytes, origin: int, offset: int | None = None) -> bool:
         """Return whether a pending record of a key came before another one.
@@ -183,7 +193,13 @@ class WaitingKeys:
         """Take note that the group has worked on what was given back below an offset."""
         self._processed = offset
         while self._delivered and self._delivered[0].delivered < offset:
-            self._remove(self._delivered.popleft())
+            self._finish(self._delivered.popleft())
+
+    def home_passed(self, offset: int) -> None:
+        """Take note that the group has read its partition up to there: what is done below is not met there again."""
+        self._home_position = offset
+        if self._done:
+            self._done = {origin: done for origin, done in self._done.items() if origin >= offset}
 
     def start_advanced(self, offset: int) -> None:
         """Take note that the log begins at an offset now: what stood below will never be given back, nor read."""
@@ -275,8 +291,11 @@ class WaitingKeys:
             if pending is None:
                 continue
             place = delivered.get(offset)
-            if place is None or place < self._processed:
+            if place is None:
                 self._remove(pending)
+                continue
+            if place < self._processed:
+                self._finish(pending)
                 continue
             pending.delivered = place
             self._delivered.append(pending)
@@ -296,6 +315,12 @@ class WaitingKeys:
         heapq.heappush(state.order, (pending.origin, pending.offset))
         if pending.origin != NO_ORIGIN:
             self._copies.setdefault(pending.origin, []).append(pending)
+
+    def _finish(self, pending: Pending) -> None:
+        """Take note that a record was worked on, or passed over for a newer copy of it."""
+        if pending.origin >= self._home_position and self._pending.get(pending.offset) is pending:
+            self._done[pending.origin] = pending
+        self._remove(pending)
 
     def _remove(self, pending: Pending) -> None:
         if self._pending.get(pending.offset) is not pending:
