@@ -3,7 +3,7 @@
 | profile | for | examples |
 |---|---|---|
 | default | work at a test: new examples with every run | 100 |
-| gate | `tox`: the same examples with every run | 100 |
+| gate | `tox`: the same examples with every run | 60 |
 | covered | the Python of `tox` that measures coverage, twice as slow by that: the first of them | 40 |
 | sweep | `tox -e sweep`: new examples, many of them | 2,000 |
 
@@ -23,7 +23,7 @@ import trio
 from hypothesis import settings
 
 settings.register_profile("default", deadline=None)
-settings.register_profile("gate", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("gate", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=60)
 settings.register_profile("covered", settings.get_profile("gate"), max_examples=40)
 settings.register_profile("sweep", deadline=None, max_examples=2_000)
 settings.load_profile("default")
