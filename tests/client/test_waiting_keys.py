@@ -13,8 +13,9 @@ def failed(key: bytes | None, origin: int, *more: tuple[str, bytes]) -> Produced
     return Produced(key, b"%d" % origin, [(ORIGIN, b"orders/0/%d" % origin), *more])
 
 
-def known(log: RetryLog, start: int = 0) -> WaitingKeys:
-    pending = WaitingKeys(HOME, start)
+def known(log: RetryLog, start: int = 0, *, home_position: int = 100) -> WaitingKeys:
+    """Return what is pending for a group that has read the partition up to there."""
+    pending = WaitingKeys(HOME, start, home_position)
     pending.read(log.read(start))
     return pending
 
@@ -37,6 +38,29 @@ def test_what_waits_is_pending_until_it_was_worked_on() -> None:
     assert pending.has_before(b"b", 5)
     pending.processed(second.offset + 1)
     assert len(pending) == 0
+    assert pending.needed_from == pending.next_offset == log.end_offset
+
+
+def test_what_was_worked_on_is_known_until_its_partition_was_read_past_it() -> None:
+    log = RetryLog()
+    log.produce([failed(b"a", 3), failed(b"b", 4)])
+    log.pass_time(LEVELS_MS[0])
+    end = log.records(0)[-1].offset + 1
+    pending = known(log, home_position=3)
+    pending.processed(end)
+
+    assert len(pending) == 0
+    assert pending.is_done(3, b"a")
+    assert not pending.is_done(3, b"of a topic that was made anew")
+    assert pending.needed_from == 0
+    pending.home_passed(4)
+    assert not pending.is_done(3, b"a")
+    later = WaitingKeys(HOME, pending.needed_from, 4)
+    later.processed(end)
+    later.read(log.read(pending.needed_from))
+    assert (later.is_done(3, b"a"), later.is_done(4, b"b"), len(later)) == (False, True, 0)
+    pending.home_passed(5)
+    assert not pending.is_done(4, b"b")
     assert pending.needed_from == pending.next_offset == log.end_offset
 
 
