@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import os
 from collections.abc import Iterator
 from functools import partial
 
@@ -28,10 +27,6 @@ settings.register_profile("covered", settings.get_profile("gate"), max_examples=
 settings.register_profile("sweep", deadline=None, max_examples=2_000)
 settings.load_profile("default")
 
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # Coverage is of this process. Brokers and commands in processes of their own would take two to three times as long,
-    # and hardly show more: what they do is tested in process, too.
-    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 pytest_plugins = ["odradek.testing.pytest_plugin"]
 """Found by itself where Odradek is installed; an editable environment may be older than the entry point."""
