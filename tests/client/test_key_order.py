@@ -47,7 +47,8 @@ class Member:
         self.positions = {each: self.committed[each].offset if each in self.committed else 0 for each in (HOME, RETRY)}
         known = self.committed.get(RETRY)
         position = None if known is None else known.offset
-        home_position = self.positions[HOME]
+        home = self.committed.get(HOME)
+        home_position = None if home is None else home.offset
         log = range(self.log.end_offset)
         self.pair.begin(noted=noted(known), position=position, log=log, home_position=home_position)
 
@@ -296,6 +297,30 @@ def test_who_goes_on_there_knows_what_came_back_and_was_worked_on() -> None:
     world.finish()
 
     assert sorted(record.value for record in world.done) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_who_goes_back_in_the_partition_is_given_again_what_came_back_and_was_worked_on() -> None:
+    world = worked_on_before_its_partition_was_read_so_far()
+    world.member.positions[HOME] = 4
+    world.poll(1, RETRY)
+    world.member.positions[HOME] = 2
+    world.done.clear()
+    world.finish()
+
+    assert [record.value for record in world.done] == [b"2", b"3", b"4"]
+
+
+def test_records_of_a_topic_that_was_made_anew_are_given_though_old_ones_were_worked_on() -> None:
+    """What was committed of a topic goes with it, what was committed of the retry topic stays."""
+    world = worked_on_before_its_partition_was_read_so_far()
+    world.poll(1, RETRY)
+    world.act("commit", 0)
+    del world.committed[HOME]
+    world.act("crash", 0)
+    world.done.clear()
+    world.finish()
+
+    assert [record.value for record in world.done if record.topic_partition == HOME] == [b"0", b"1", b"2", b"3", b"4"]
 
 
 def test_what_is_read_again_after_a_crash_is_passed_over_where_a_copy_waits() -> None:

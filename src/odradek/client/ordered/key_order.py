@@ -97,14 +97,14 @@ class Pair:
         """Whether the log is known far enough."""
         return self.pending is not None and not self.under_way and self.pending.next_offset >= self.end_offset
 
-    def begin(self, *, noted: int | None, position: int | None, log: range, home_position: int = 0) -> None:
+    def begin(self, *, noted: int | None, position: int | None, log: range, home_position: int | None = None) -> None:
         """Begin to read the log; what was committed of it counts where it reaches as far: else it is another one now.
 
         Args:
             noted: From where on it is needed, as was committed; None for nothing.
             position: What was committed with that: what was given back below was worked on; None for nothing.
             log: The offsets of the log.
-            home_position: Up to where the group has read the partition.
+            home_position: What was committed of the partition; None for nothing.
         """
         start_offset = noted if noted is not None and log.start <= noted <= log.stop else log.start
         self.pending = WaitingKeys(self.home, start_offset, home_position)

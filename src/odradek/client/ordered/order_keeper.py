@@ -263,7 +263,7 @@ class OrderKeeper:
                     noted=noted(known),
                     position=None if known is None else known.offset,
                     log=range(starts[retry], ends[retry]),
-                    home_position=0 if home is None else home.offset,
+                    home_position=None if home is None else home.offset,
                 )
         self.announce()
 

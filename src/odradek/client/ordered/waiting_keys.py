@@ -105,13 +105,14 @@ class WaitingKeys:
         next_offset: From where on the log is to be fetched.
     """
 
-    def __init__(self, home: TopicPartition, start_offset: int, home_position: int = 0) -> None:
+    def __init__(self, home: TopicPartition, start_offset: int, home_position: int | None = None) -> None:
         """Begin to read.
 
         Args:
             home: The partition that the group reads.
             start_offset: Nothing is pending whose companion stands before.
-            home_position: See `home_passed`.
+            home_position: See `home_passed`; None where the group has read nothing of it, or it was made anew since:
+                then what was worked on before says nothing of its records.
         """
         self.next_offset = start_offset
         self._home = home
@@ -123,7 +124,8 @@ class WaitingKeys:
         self._open: dict[int, list[tuple[int, Pending]]] = {}
         self._delivered: deque[Pending] = deque()
         self._done: dict[int, Pending] = {}  # by origin
-        self._home_position = home_position
+        self._is_home_known = home_position is not None
+        self._home_position = home_position or 0
         self._processed = 0
         self._start = 0
 
@@ -196,10 +198,14 @@ class WaitingKeys:
             self._finish(self._delivered.popleft())
 
     def home_passed(self, offset: int) -> None:
-        """Take note that the group has read its partition up to there: what is done below is not met there again."""
-        self._home_position = offset
+        """Take note that the group has read its partition up to there: what is done below is not met there again.
+
+        Where it goes back it wants all again.
+        """
         if self._done:
-            self._done = {origin: done for origin, done in self._done.items() if origin >= offset}
+            is_back = offset < self._home_position
+            self._done = {} if is_back else {each: done for each, done in self._done.items() if each >= offset}
+        self._home_position = offset
 
     def start_advanced(self, offset: int) -> None:
         """Take note that the log begins at an offset now: what stood below will never be given back, nor read."""
@@ -291,7 +297,7 @@ class WaitingKeys:
             if pending is None:
                 continue
             place = delivered.get(offset)
-            if place is None:
+            if place is None or (place < self._processed and not self._is_home_known):
                 self._remove(pending)
                 continue
             if place < self._processed:
