@@ -22,5 +22,5 @@ def breaker_findings(seen: Observations) -> Iterator[Finding]:
         paused.update(broker.paused_retries)
     for topic, count in sorted(paused.items()):
         what = f"too much of {topic} would be dead at once, in {plural(count, 'partition')}: it waits and is given back"
-        remedy = "mend what the group's workers call; they go on by themselves; odradek retry list counts what waits"
+        remedy = "mend what the group's workers call: dead letters then go on; odradek retry list counts what waits"
         yield Finding("dead-letters-paused", Severity.WARNING, what, remedy)
