@@ -14,12 +14,14 @@ so by a later record of the same metadata log. Another broker that does not know
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ..contracts.pieces import ITEMS_AT_ONCE
 from ..errors import ErrorCode, error_code
+from ..metadata.image import NO_LEADER
 from ..purgatory.gathering import Gathered
 from ..types import TopicPartition
 from ..wire.messages.api_27_write_txn_markers import (
@@ -32,8 +34,9 @@ from .peer_batches import PeerBatches
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from ..contracts.election import PartitionState
     from ..contracts.transactions import MarkerWriter, TransactionMarker
     from ..metadata.image import MetadataImage
     from ..wire.messages.api_27_write_txn_markers import WriteTxnMarkersResponse
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 MARKERS_MAX: Final = ITEMS_AT_ONCE
 """How many markers one request brings, one for each partition of each transaction."""
+_GONE: Final = -2
+_UNLED: Final = {NO_LEADER: ErrorCode.LEADER_NOT_AVAILABLE, _GONE: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 @attrs.frozen(eq=False)
@@ -150,13 +155,10 @@ class ClusterMarkerWriter:
     def write(self, marker: TransactionMarker, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
         """Have a marker written and committed in each of its partitions; see `contracts.transactions.MarkerWriter`."""
         gathered: Gathered[TopicPartition, ErrorCode] = Gathered(marker.partitions, done)
-        by_leader: dict[int, list[TopicPartition]] = {}
-        for partition in dict.fromkeys(marker.partitions):
-            leader = self._leader_of(partition)
-            if isinstance(leader, ErrorCode):
-                gathered.note(partition, leader)
-            else:
-                by_leader.setdefault(leader, []).append(partition)
+        by_leader = _by_leader(self._image(), dict.fromkeys(marker.partitions))
+        for leader, code in _UNLED.items():
+            for partition in by_leader.pop(leader, ()):
+                gathered.note(partition, code)
 
         def note(partition: TopicPartition, code: ErrorCode) -> None:
             gathered.note(partition, self._judged(partition, code))
@@ -172,16 +174,29 @@ class ClusterMarkerWriter:
             else:
                 self.batches.put(leader, Sending(part, note))
 
-    def _leader_of(self, partition: TopicPartition) -> int | ErrorCode:
-        topic = self._image().topics_by_name.get(partition.topic)
-        if topic is None or not 0 <= partition.partition < len(topic.partitions):
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        leader = topic.partitions[partition.partition].leader
-        return leader if leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
-
     def _judged(self, partition: TopicPartition, code: ErrorCode) -> ErrorCode:
         """Return what a leader's code means: one that does not know a partition that exists is behind."""
         if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            leader = self._leader_of(partition)
-            return leader if isinstance(leader, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            (leader,) = _by_leader(self._image(), (partition,))
+            return _UNLED.get(leader, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return code
+
+
+def _by_leader(image: MetadataImage, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    """Return partitions by leader, `_UNLED` for those without one.
+
+    Hot: all of a long transaction in one go, so it calls next to nothing for each.
+    """
+    found: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+    name: str | None = None
+    states: Sequence[PartitionState] = ()
+    count = 0
+    for partition in partitions:
+        if partition.topic != name:
+            name = partition.topic
+            topic = image.topics_by_name.get(name)
+            states = () if topic is None else topic.partitions
+            count = len(states)
+        number = partition.partition
+        found[states[number].leader if 0 <= number < count else _GONE].append(partition)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 from collections.abc import Callable, Mapping, Sequence
 
 import trio
@@ -175,3 +176,22 @@ def test_a_request_brings_so_many_markers_and_of_a_long_transaction_the_others_g
     trio.run(main)
 
     assert brought == [{7: MARKERS_MAX}, {8: 1, 7: MARKERS_MAX - 1}, {7: 2}]
+
+
+def test_to_find_the_leaders_of_a_long_transaction_takes_few_calls() -> None:
+    """It is done in one go; what a turn writes of it then has the room that is left (`test_bounded_requests.py`)."""
+
+    class Later(Local):
+        def write(self, marker: TransactionMarker, done: Callable[[Codes], None]) -> None:
+            self.written += marker.partitions
+
+    partitions = [TopicPartition("t", number) for number in range(5_000)]
+    local = Later()
+    writing = Writing([1 + number % 2 for number in range(5_000)], local)
+    profile = cProfile.Profile()
+    profile.enable()
+    writing.write(*partitions)
+    profile.disable()
+
+    assert sum(entry.callcount for entry in profile.getstats()) < 2 * len(partitions)
+    assert local.written == partitions[::2]
