@@ -73,6 +73,18 @@ def encoder_in_steps(cls: type[M], version: int) -> Callable[[M], Generator[None
     return cast("Callable[[M], Generator[None, None, Encoded]]", known)
 
 
+def item_encoder_in_steps(
+    owner: type[Message], cls: type[M], version: int
+) -> Callable[[M], Generator[None, None, Encoded]]:
+    """Return the generator that encodes a structure of one version of a message by itself, as for a `KeptItem`."""
+    known = cls.__encoders__.get(~version)
+    if known is None:
+        from .compile_encoder import compile_encoder
+
+        known = cls.__encoders__[~version] = compile_encoder(cls, version, in_steps=True, owner=owner)
+    return cast("Callable[[M], Generator[None, None, Encoded]]", known)
+
+
 def encoder(cls: type[M], version: int) -> Callable[[M], Encoded]:
     """Return the function that encodes one version, for callers that keep it.
 

@@ -7,7 +7,8 @@ byte of that call. Conventions inside the generated code:
     small, add    pieces to be joined, and its append       m0, m1 ..   the object of each nesting depth
     parts         finished parts                            n, b        a length, the bytes that it measures
 
-As with decoders, the same can be written as a generator that yields after each item of an array.
+As with decoders, the same can be written as a generator that yields after each item of an array. Such a one also takes
+items of the message's own arrays that are encoded already (`KeptItem`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .compile_decoder import fields_in, holds_records, tags_in
 from .errors import EncodeError
 from .fields import FIXED_FORMATS, FieldSpec
 from .message import Message
-from .records import Encoded, finish, place_records, records_size
+from .records import Encoded, KeptItem, finish, place_records, records_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,7 @@ _SHARED: dict[str, Any] = {
     "StructError": struct.error,
     "EncodeError": EncodeError,
     "Encoded": Encoded,
+    "KeptItem": KeptItem,
     "tuple_new": tuple.__new__,
     "varint": varint.unsigned_varint,
     "short": varint.UNSIGNED,
@@ -235,6 +237,8 @@ class _Encoder:
         else:
             self.line(f"for {variable} in list{variable}:")
             self.indent += 1
+            if spec.item == "struct" and self.in_steps and value.startswith("m0."):
+                self.kept_item(variable)
             if spec.item == "struct":
                 self.structure(cast("type[Message]", spec.struct), variable)
             else:
@@ -243,6 +247,13 @@ class _Encoder:
                 self.step()
             self.indent -= 1
         self.indent -= 1
+
+    def kept_item(self, variable: str) -> None:
+        """Write an item that is encoded already."""
+        self.line(f"if {variable}.__class__ is KeptItem:")
+        self.line(f"    add({variable}.data)")
+        self.line("    yield")
+        self.line("    continue")
 
     def step(self) -> None:
         """Let others come, and join what was written once it is much."""
@@ -285,9 +296,18 @@ class _Encoder:
         self.indent -= 1
 
 
-def encoder_source(cls: type[Message], version: int, *, in_steps: bool = False) -> tuple[str, dict[str, Any]]:
-    """Return the source of an encoder, or of one that is a generator, and the names that it needs."""
-    writer = _Encoder(version, version >= cls.__flexible_from__, in_steps=in_steps)
+def encoder_source(
+    cls: type[Message], version: int, *, in_steps: bool = False, owner: type[Message] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return the source of an encoder, or of one that is a generator, and the names that it needs.
+
+    Args:
+        cls: What is encoded.
+        version: In which version.
+        in_steps: Whether it is a generator.
+        owner: The message whose structure `cls` is; None where it is a message itself.
+    """
+    writer = _Encoder(version, version >= (owner or cls).__flexible_from__, in_steps=in_steps)
     writer.structure(cls, "m0")
     if in_steps or holds_records(cls, version):
         start = ["        parts = []"]
@@ -310,8 +330,10 @@ def encoder_source(cls: type[Message], version: int, *, in_steps: bool = False) 
     return "\n".join(lines), writer.names
 
 
-def compile_encoder(cls: type[Message], version: int, *, in_steps: bool = False) -> Callable[[Any], Any]:
+def compile_encoder(
+    cls: type[Message], version: int, *, in_steps: bool = False, owner: type[Message] | None = None
+) -> Callable[[Any], Any]:
     """Return the function that encodes `cls` in `version` as `Encoded`; in steps, the generator that returns it."""
-    source, names = encoder_source(cls, version, in_steps=in_steps)
+    source, names = encoder_source(cls, version, in_steps=in_steps, owner=owner)
     exec(compile(source, f"<encode {cls.__name__} v{version}>", "exec"), names)
     return cast("Callable[[Any], Any]", names["encode"])

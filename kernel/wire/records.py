@@ -57,6 +57,22 @@ class Encoded(NamedTuple):
         return b"".join(cast("list[bytes]", self.parts))
 
 
+class KeptItem:
+    """An item of one of a message's own arrays that is encoded already, in the version in which the message will be.
+
+    Only encoders in steps take it.
+
+    Attributes:
+        data: Its bytes.
+    """
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        """Keep them."""
+        self.data = data
+
+
 JOIN_BYTES_MAX: Final = 512
 """Records up to this size are copied into their neighbours: cheaper than one more part in a gathered write."""
 

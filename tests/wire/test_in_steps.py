@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.wire import DecodeError, Message, decode, encode_bytes
-from odradek.kernel.wire.codec import ELEMENTS_MAX, decoder_in_steps, encoder_in_steps
+from odradek.kernel.wire.codec import ELEMENTS_MAX, decoder_in_steps, encoder_in_steps, item_encoder_in_steps
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic
 from odradek.kernel.wire.messages.api_09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from odradek.kernel.wire.records import KeptItem
 
 from .random_messages import all_messages, random_message, versions_of
 
@@ -55,3 +57,14 @@ def test_an_unknown_tag_is_a_step() -> None:
     steps = decoder_in_steps(MetadataRequest, 12)(memoryview(b"\x01\x00\x00" + data[2:]), 0, ELEMENTS_MAX)
 
     assert sum(1 for _ in steps) > 100
+
+
+def test_items_that_are_encoded_already_are_put_in_as_they_are() -> None:
+    topics = [MetadataRequestTopic(name=str(number)) for number in range(3)]
+    encode = item_encoder_in_steps(MetadataRequest, MetadataRequestTopic, 12)
+    kept = KeptItem(run_at_once(encode(topics[1])).join())
+    mixed: list[Any] = [topics[0], kept, topics[2]]
+
+    found = run_at_once(encoder_in_steps(MetadataRequest, 12)(MetadataRequest(topics=mixed))).join()
+
+    assert found == encode_bytes(MetadataRequest(topics=topics), 12)

@@ -8,10 +8,12 @@ says UNKNOWN_TOPIC_OR_PARTITION, the client asks again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from ...contracts.pieces import ListPieces, are_many
 from ...errors import ErrorCode, KafkaError
+from ...machine.turnstile import run_in_slices
 from ...metadata.names import is_valid_topic_name
 from ...types import ZERO_ID
 from ...wire.messages.api_03_metadata import (
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from ...contracts.election import PartitionState
     from ...metadata.image import BrokerEndpoint, BrokerImage, MetadataImage, TopicImage
     from ...wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic
+    from ..kept_topics import KeptTopics
 
 FIRST_VERSION_WITH_EMPTY_LIST: Final = 1
 """Before it, an empty list of topics meant all of them."""
@@ -75,6 +78,7 @@ class MetadataHandler(SteppedHandler):
         self._may_create_topics = may_create_topics
         self._create_topics = create_topics
         self._internal_topics = internal_topics
+        self._kept: KeptTopics | None = None
 
     def is_long(self, request: MetadataRequest, context: RequestContext) -> bool:
         """Return whether the topics asked for, or all, have many partitions."""
@@ -83,20 +87,33 @@ class MetadataHandler(SteppedHandler):
             return are_many(len(topic.partitions) for topic in image.topics_by_name.values())
         return are_many(_partitions_count(image, wanted) for wanted in request.topics or ())
 
+    async def handle_async(self, request: MetadataRequest, context: RequestContext) -> Answer:
+        """Answer what is long: all topics as they were encoded before. Cancelled: nobody waits for it any more."""
+        return await run_in_slices(self.answer_in_steps(request, context, keeps=True))
+
     def answer_in_steps(
-        self, request: MetadataRequest, context: RequestContext
+        self, request: MetadataRequest, context: RequestContext, *, keeps: bool = False
     ) -> Generator[None, None, MetadataResponse]:
-        """Answer with the topics asked for, or all."""
+        """Answer with the topics asked for, or all; kept ones are encoded, and what has them is encoded in steps."""
         image = self._image()
         version = context.api_version
         nodes = BrokerNodes(image, context.connection.listener_name)
         operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
-        wanted_topics = request.topics
-        if wanted_topics is None or _asks_for_all(request, version):
-            topics = []
-            for topic in image.topics_by_name.values():
-                topics.append((yield from self._topic(topic, nodes, operations, version)))
-                yield
+        wanted_topics = request.topics or []
+        if _asks_for_all(request, version):
+            make = partial(self._topic, nodes=nodes, operations=operations, version=version)
+            if keeps:
+                if self._kept is None:
+                    from ..kept_topics import KeptTopics  # a broker with few partitions does not pay for it
+
+                    self._kept = KeptTopics()
+                others = (context.connection.listener_name, operations)
+                topics: list[Any] = yield from self._kept.all_in_steps(image, version, others, make)
+            else:
+                topics = []
+                for topic in image.topics_by_name.values():
+                    topics.append((yield from make(topic)))
+                    yield
         elif any(wanted.topic_id != ZERO_ID or wanted.name is None for wanted in wanted_topics):
             topics = yield from self._topics_by_id(wanted_topics, image, nodes, operations, version)
         else:
