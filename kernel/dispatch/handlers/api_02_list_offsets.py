@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -30,7 +31,7 @@ from ...partitions.timestamp_lookup import (
     search_by_timestamp,
     search_max_timestamp,
 )
-from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS, NO_EPOCH, IsolationLevel
+from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS, NO_EPOCH, READ_COMMITTED
 from ...wire.messages.api_02_list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from ...partitions.replica import Replica
     from ...partitions.replicas import Replicas
     from ...partitions.timestamp_lookup import Search
+    from ...types import IsolationLevel
     from ...wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest
 
     Wanted = tuple[str, int, int]
@@ -72,6 +74,18 @@ BRIEF_SEARCHES_MAX: Final = 10
 """How many batches a request has looked through at once; more are a task's."""
 COLD_LOOKUPS_MAX: Final = 3
 """How often a remote store is asked for one time: a segment may turn out not to have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is the same for all partitions of a request."""
+
+    isolation: IsolationLevel | None
+    """None sees whatever is appended."""
+    version: int
+    found: Found
+    is_late: bool
+    """Whether a remote store took longer than the request waits."""
 
 
 class ListOffsetsHandler:
@@ -184,55 +198,60 @@ class ListOffsetsHandler:
                             yield lookup, replica.tiered_log is not None
 
     def _answer(
-        self, request: ListOffsetsRequest, context: RequestContext, found_times: Found, *, is_late: bool = False
+        self, request: ListOffsetsRequest, context: RequestContext, found: Found, *, is_late: bool = False
     ) -> ListOffsetsResponse:
         isolation = ISOLATION_LEVELS.get(request.isolation_level)
         if isolation is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
         if request.replica_id != CONSUMER_REPLICA_ID:
             isolation = None  # another broker sees whatever is appended, and so does who debugs
+        asked = _Asked(isolation, context.api_version, found, is_late)
+        tells_epoch = asked.version >= FIRST_WITH_EPOCH
         topics = []
         for topic in request.topics:
             parts = {part.partition_index: part for part in topic.partitions}
             twice = _asked_twice(topic.partitions) if len(parts) < len(topic.partitions) else ()
+            hosted = None if isolation is None or twice else self._replicas.topics.get(topic.name)
+            replicas = {} if hosted is None else hosted.partitions
             answers = []
             for index, part in parts.items():
-                try:
-                    found = self._find(topic.name, part, isolation, context.api_version, index in twice, found_times)
-                except RecordsAreRemoteError as error:
-                    code = ErrorCode.REQUEST_TIMED_OUT if is_late else error.code
-                    answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=code))
-                except KafkaError as error:
-                    answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=error.code))
-                except Exception as error:  # whatever a storage raises is its partition's matter alone
-                    self._replicas.note_failure(topic.name, index, error)
-                    answers.append(
-                        ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
-                    )
-                else:
-                    answers.append(
-                        ListOffsetsPartitionResponse(
-                            partition_index=index,
-                            timestamp=found.timestamp,
-                            offset=found.offset,
-                            leader_epoch=found.leader_epoch if context.api_version >= FIRST_WITH_EPOCH else NO_EPOCH,
-                        )
-                    )
+                # Consumers ask for the ends of thousands of partitions at once: that is looked up here, in few steps.
+                replica = replicas.get(index) if part.timestamp == LATEST_TIMESTAMP else None
+                end = None if replica is None else _known_end(replica, part.current_leader_epoch, isolation)
+                if replica is None or end is None:
+                    answers.append(self._answer_one(topic.name, part, asked, is_twice=index in twice))
+                    continue
+                epoch = replica.leader_epoch if tells_epoch else NO_EPOCH
+                answers.append(ListOffsetsPartitionResponse(partition_index=index, offset=end, leader_epoch=epoch))
             if answers:
                 topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         return ListOffsetsResponse(topics=topics)
 
-    def _find(
-        self,
-        topic: str,
-        part: ListOffsetsPartition,
-        isolation: IsolationLevel | None,
-        version: int,
-        is_twice: bool,
-        found_times: Found,
-    ) -> TimestampOffset:
+    def _answer_one(
+        self, topic: str, part: ListOffsetsPartition, asked: _Asked, *, is_twice: bool
+    ) -> ListOffsetsPartitionResponse:
+        index = part.partition_index
+        try:
+            found = self._find(topic, part, asked, is_twice=is_twice)
+        except RecordsAreRemoteError as error:
+            code = ErrorCode.REQUEST_TIMED_OUT if asked.is_late else error.code
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+        except KafkaError as error:
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
+        except Exception as error:  # whatever a storage raises is its partition's matter alone
+            self._replicas.note_failure(topic, index, error)
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+        return ListOffsetsPartitionResponse(
+            partition_index=index,
+            timestamp=found.timestamp,
+            offset=found.offset,
+            leader_epoch=found.leader_epoch if asked.version >= FIRST_WITH_EPOCH else NO_EPOCH,
+        )
+
+    def _find(self, topic: str, part: ListOffsetsPartition, asked: _Asked, *, is_twice: bool) -> TimestampOffset:
         if is_twice:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
+        isolation, version = asked.isolation, asked.version
         timestamp = part.timestamp
         if timestamp < 0 and version < FIRST_VERSIONS.get(timestamp, 1 << 15):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -249,7 +268,7 @@ class ListOffsetsHandler:
             return latest_tiered(replica, visible_end)
         if timestamp == EARLIEST_PENDING_UPLOAD_TIMESTAMP:
             return earliest_pending_upload(replica, visible_end)
-        found = found_times.get((topic, part.partition_index, timestamp))
+        found = asked.found.get((topic, part.partition_index, timestamp))
         if isinstance(found, Exception):
             raise found
         if found is not None and found.offset < visible_end:
@@ -285,6 +304,18 @@ def _asks_for_times(request: ListOffsetsRequest) -> bool:
 def _asked_twice(parts: Iterable[ListOffsetsPartition]) -> Set[int]:
     counts = Counter(part.partition_index for part in parts)
     return {index for index, count in counts.items() if count > 1}
+
+
+def _known_end(replica: Replica, current_leader_epoch: int, isolation: IsolationLevel | None) -> int | None:
+    """Return where what a consumer may see ends, None if there is anything to be said against telling it. Hot."""
+    if not replica.is_leader or replica.offline_reason is not None:
+        return None
+    if current_leader_epoch != NO_EPOCH and current_leader_epoch != replica.leader_epoch:
+        return None
+    end = replica.high_watermark
+    if isolation is None or end < replica.epoch_begin:
+        return None
+    return replica.last_stable_offset if isolation == READ_COMMITTED else end
 
 
 def _check_end_is_known(replica: Replica, isolation: IsolationLevel | None, version: int) -> None:
