@@ -80,7 +80,10 @@ def test_a_signal_under_load_ends_a_broker_cleanly_and_what_it_acknowledged_is_t
 ) -> None:
     partitions = range(4)
     counts = dict.fromkeys(partitions, 0)
-    with broker_process(tmp_path, "num.partitions=4", is_measured=True) as broker, Client(broker.address) as client:
+    with (
+        broker_process(tmp_path, "num.partitions=4", is_measured=True, within=AS_FROM_A_TERMINAL) as broker,
+        Client(broker.address) as client,
+    ):
         create(client, "orders")
         producers = [
             threading.Thread(target=acknowledged_until_the_end, args=(broker.address, each, counts))
