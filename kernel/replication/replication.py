@@ -16,12 +16,14 @@ from .throttling import FOLLOWER_RATE_KEY, LEADER_RATE_KEY, ReplicationQuota
 from .tier_starts import TierStarts
 from .traffic import ReplicationTraffic
 from .vote_log import VoteLogs
+from .voted_balance import VotedBalance
 from .voted_topics import VotedTopics
 from .voting_parts import VotingParts
 from .voting_replicas import VotingReplicas
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from random import Random
 
     from ..contracts.election import ElectionFactory, IsrChange
     from ..contracts.services import ConfigView
@@ -48,6 +50,7 @@ class Replication:
         reports: What elections ask of in-sync sets, and leaders that were voted for tell.
         voting: The elections of the partitions whose replicas vote.
         hand_overs: How leaders that were voted for make way for preferred replicas.
+        balance: What has them do so from time to time, if it shall be.
         leader_quota: How much followers that are throttled may have of what this broker leads.
         follower_quota: How much is taken for replicas of this broker that are throttled.
         traffic: What was copied from and to other brokers.
@@ -87,9 +90,7 @@ class Replication:
         def config() -> ConfigView:
             return published.config
 
-        def backoff() -> Backoff:
-            return Backoff(FIRST_PAUSE_MS, config().get_int("replica.fetch.backoff.ms"), machine.random)
-
+        backoff = _backoffs(config, machine.random)
         self.reports = IsrReports(
             calls,
             replicas,
@@ -100,6 +101,7 @@ class Replication:
         )
         self.voting = self._voting_of(broker_id, machine, replicas, lifecycle, writes, brokers, published, role_changed)
         self.hand_overs = HandOvers(broker_id, VotedTopics(published, elections), self.voting, brokers, published)
+        self.balance = self._balance_of(broker_id, published.config)
         self.tier_starts = TierStarts(lifecycle, machine.threads, machine.clock)
         self.traffic = ReplicationTraffic()
         self.follower_quota = ReplicationQuota.of(config, FOLLOWER_RATE_KEY, machine.clock)
@@ -156,6 +158,16 @@ class Replication:
         lifecycle.let_vote(voting)
         return voting
 
+    def _balance_of(self, broker_id: int, config: ConfigView) -> VotedBalance | None:
+        if not config.get_bool("auto.leader.rebalance.enable"):
+            return None
+        return VotedBalance(
+            broker_id,
+            self.hand_overs,
+            interval_s=config.get_int("leader.imbalance.check.interval.seconds"),
+            timeout_ms=config.get_int("request.timeout.ms"),
+        )
+
     def leader_changed(self, partition: TopicIdPartition) -> None:
         """A replica's leader or epoch changed."""
         self.fetchers.leader_changed(partition)
@@ -171,3 +183,10 @@ class Replication:
         yield "reports of in-sync replicas", self.reports.run
         yield "checks of followers", self.checks.run
         yield "elections by vote", self.voting.run
+        if self.balance is not None:
+            yield "balance of leaders that were voted for", self.balance.run
+
+
+def _backoffs(config: Callable[[], ConfigView], random: Random) -> Callable[[], Backoff]:
+    """Return what makes the pauses of one that fetches or reports."""
+    return lambda: Backoff(FIRST_PAUSE_MS, config().get_int("replica.fetch.backoff.ms"), random)

@@ -15,6 +15,7 @@ from odradek.kernel.dispatch.topic_quorums import TopicQuorums
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.metadata.published_image import PublishedImage
 from odradek.kernel.replication.hand_overs import ANOTHER, BEHIND, HandOvers, Outcome
+from odradek.kernel.replication.voted_balance import VotedBalance
 from odradek.kernel.replication.voted_topics import VotedTopics
 from odradek.kernel.types import METADATA_TOPIC
 from odradek.kernel.wire.message import Message
@@ -176,6 +177,72 @@ def test_a_preferred_replica_that_is_fenced_is_not_asked_for(tmp_path: Path) -> 
 
             assert (await elected(leader)).code is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
             assert leader.replica().is_leader
+
+    run(body)
+
+
+def test_the_preferred_replica_leads_again_by_itself_once_in_an_interval(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster, trio.open_nursery() as nursery:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1")
+            preferred, other = followers(cluster)
+            prefer(cluster, preferred.broker_id)
+            for node in (leader, other):
+                balance = VotedBalance(node.broker_id, hand_overs(node), interval_s=30, timeout_ms=30_000)
+                await nursery.start(balance.run)
+            await trio.sleep(29)
+            before = cluster.state
+            await trio.sleep(2)
+
+            assert before.leader == leader.broker_id
+            assert cluster.state.leader == preferred.broker_id
+            assert cluster.state.leader_epoch == before.leader_epoch + 1
+            nursery.cancel_scope.cancel()
+
+    run(body)
+
+
+def test_a_leader_stays_while_the_preferred_replica_lacks_records_and_goes_in_a_later_interval(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster, trio.open_nursery() as nursery:
+            leader = await led(cluster, 1, 2, 3)
+            preferred, other = followers(cluster)
+            prefer(cluster, preferred.broker_id)
+            balance = VotedBalance(leader.broker_id, hand_overs(leader), interval_s=30, timeout_ms=30_000)
+            await nursery.start(balance.run)
+            cluster.cut(leader.broker_id, preferred.broker_id)
+            cluster.cut(other.broker_id, preferred.broker_id)
+            await committed(cluster, leader, b"v1")
+            await trio.sleep(31)
+            kept = cluster.state.leader
+            cluster.heal()
+            await trio.sleep(30)
+
+            assert kept == leader.broker_id
+            assert cluster.state.leader == preferred.broker_id
+            nursery.cancel_scope.cancel()
+
+    run(body)
+
+
+def test_a_broker_leaves_alone_what_others_lead_and_what_its_preferred_replica_cannot_take(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster, trio.open_nursery() as nursery:
+            leader = await led(cluster, 1, 2, 3)
+            preferred, other = followers(cluster)
+            prefer(cluster, preferred.broker_id)
+            await nursery.start(VotedBalance(other.broker_id, hand_overs(other), interval_s=30, timeout_ms=30_000).run)
+            await trio.sleep(31)
+            by_another = cluster.state.leader
+            cluster.fence(preferred.broker_id)
+            await nursery.start(
+                VotedBalance(leader.broker_id, hand_overs(leader), interval_s=30, timeout_ms=30_000).run
+            )
+            await trio.sleep(31)
+
+            assert (by_another, cluster.state.leader) == (leader.broker_id, leader.broker_id)
+            nursery.cancel_scope.cancel()
 
     run(body)
 

@@ -95,7 +95,8 @@ auto.leader.rebalance.enable
     Whether leadership goes back to preferred replicas by itself.
 
 leader.imbalance.check.interval.seconds
-    How often the controller looks whether leadership should go back to preferred replicas.
+    How often the controller, or where replicas vote each leader, looks whether leadership should go back to preferred
+    replicas.
 
 unclean.leader.election.interval.ms
     How often Kafka's controller looks for partitions that could be elected uncleanly.

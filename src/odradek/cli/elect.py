@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Let the preferred replica lead, the first one of each partition's list: as when a broker is back whose "
-        "leaders went elsewhere. The controller does that by itself every five minutes "
+        "leaders went elsewhere. That happens by itself every five minutes "
         "(leader.imbalance.check.interval.seconds).\n\n"
         "With --unclean, let any replica that lives lead where nobody does: what only the others have is lost. It "
         "wants to be told which partitions.",

@@ -128,9 +128,7 @@ def skew_findings(seen: Observations) -> Iterator[Finding]:
         if len(partitions) > IMBALANCE * preferred[broker_id]:
             what = f"of {plural(preferred[broker_id], 'partition')} that broker {broker_id} is to lead others lead "
             what += f"{len(partitions)}, as after a return"
-            remedy = (
-                "odradek elect; the controller does it by itself within leader.imbalance.check.interval.seconds (300)"
-            )
+            remedy = "odradek elect; it happens by itself within leader.imbalance.check.interval.seconds (300)"
             yield Finding("leaders-away", Severity.NOTE, what, remedy, broker_id, partitions)
     counted = (("preferred-skewed", "to lead", preferred), ("replicas-skewed", "to have", replicas))
     for name, what, counts in counted:
