@@ -15,11 +15,19 @@ ENVIRONMENTS = tomllib.loads((ROOT / "tox.toml").read_text(encoding="utf-8"))
 GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
 
 
+IGNORE = "--ignore="
+SEEDS = ROOT / "tests/lab/simulator/test_scenarios.py"
+"""Run by the other Python."""
+
+
+def ignored_by(command: list[object]) -> list[Path]:
+    return [ROOT / part[len(IGNORE) :] for part in command if isinstance(part, str) and part.startswith(IGNORE)]
+
+
 def left_out() -> list[Path]:
     """Give what no other Python collects."""
     (command,) = ENVIRONMENTS["env_run_base"]["commands"]
-    prefix = "--ignore="
-    return [ROOT / part[len(prefix) :] for part in command if isinstance(part, str) and part.startswith(prefix)]
+    return ignored_by(command)
 
 
 def modules_of(group: str) -> frozenset[str]:
@@ -67,3 +75,21 @@ def test_other_pythons_collect_no_test_whose_clients_they_do_not_have() -> None:
 
 def test_what_is_left_out_is_there() -> None:
     assert not [str(path.relative_to(ROOT)) for path in left_out() if not path.exists()]
+
+
+def test_what_is_left_out_where_coverage_is_measured_runs_without() -> None:
+    _, measured, *_ = ENVIRONMENTS["env"]["3.11"]["commands"]
+    (unmeasured,) = ENVIRONMENTS["env"]["3.11-unmeasured"]["commands"]
+    (paths,) = (part["default"] for part in unmeasured if isinstance(part, dict))
+    apart = {path for path in ignored_by(measured) if path != SEEDS}
+
+    assert apart == {ROOT / path for path in paths}
+    assert not [path for path in apart if not path.is_dir()]
+    assert {"3.11", "3.11-unmeasured", "3.13"} <= {*ENVIRONMENTS["env_list"]}
+
+
+def test_many_seeds_run_where_no_coverage_is_measured() -> None:
+    _, measured, *_ = ENVIRONMENTS["env"]["3.11"]["commands"]
+
+    assert SEEDS in ignored_by(measured)
+    assert not [place for place in left_out() if SEEDS.is_relative_to(place)]
