@@ -13,6 +13,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..classes import frozen
+
 if TYPE_CHECKING:
     from .replica import Replica
 
@@ -32,13 +34,15 @@ class Stamp:
 
     Attributes:
         heard_ms: By the monotonic clock.
+        ended_count: For how many partitions it counts no more.
     """
 
-    __slots__ = ("heard_ms",)
+    __slots__ = ("ended_count", "heard_ms")
 
     def __init__(self, heard_ms: int) -> None:
         """Make one that was heard then."""
         self.heard_ms = heard_ms
+        self.ended_count = 0
 
 
 class QuietFollower:
@@ -85,6 +89,7 @@ class QuietFollower:
 
     def end(self) -> None:
         """Be heard no more; what was heard stays to be told."""
+        self.stamp.ended_count += 1
         self.stamp = Stamp(self.stamp.heard_ms)
 
     def tell(self) -> None:
@@ -126,13 +131,38 @@ def tell_heard(replica: Replica) -> None:
             each.tell()
 
 
-def heard_ms(replica: Replica) -> int | None:
-    """Return when the follower was heard that was heard longest ago; None where one is not quiet, or there is none."""
+@frozen
+class FollowersHeard:
+    """Sessions by which all followers of a leader are heard, of one partition or of many.
+
+    Attributes:
+        stamps: When each was heard.
+        ended_count: Of them all, when this was made.
+    """
+
+    stamps: tuple[Stamp, ...]
+    ended_count: int
+
+    def heard_ms(self) -> int | None:
+        """Return when the one was heard that was heard longest ago; None once one counts no more for some partition."""
+        if sum([stamp.ended_count for stamp in self.stamps]) != self.ended_count:
+            return None
+        return min([stamp.heard_ms for stamp in self.stamps])
+
+
+def followers_heard(replica: Replica) -> tuple[int, FollowersHeard] | None:
+    """Return when the follower was heard that was heard longest ago, and by which sessions all are.
+
+    None where one is not quiet, or there is none.
+    """
     quiet, state = replica.quiet, replica.state
     if not quiet or state is None:
         return None
     try:
-        heard = [quiet[each].heard_ms for each in state.replicas if each != replica.leader_id]
+        found = [quiet[each] for each in state.replicas if each != replica.leader_id]
     except KeyError:
         return None
-    return min(heard) if heard else None
+    if not found:
+        return None
+    stamps = tuple([each.stamp for each in found])
+    return min([each.heard_ms for each in found]), FollowersHeard(stamps, sum([each.ended_count for each in stamps]))

@@ -6,7 +6,11 @@ clients are not told of it then, so its followers leave it when it has been fenc
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
+
+from ..classes import frozen
+from .calm_voters import Heard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +23,7 @@ FENCED_MS: Final = 2000
 """So long a leader may be fenced, and answer: longer than a broker that begins needs to be taken for alive."""
 SILENT_MS_MAX: Final = 60_000
 """So long what was heard of a leader is remembered."""
+_HEARD_MS: Final = itemgetter(0)
 
 
 class HeardLeaders:
@@ -50,16 +55,23 @@ class HeardLeaders:
         self.lost = self._fenced_for_long({leader.leader_id for leader in heard}, now_ms)
         return [leader for leader in heard if leader.leader_id in self.lost - lost_before]
 
-    def heard_ms(self, replica: Replica) -> int | None:
+    def of(self, replica: Replica) -> Heard | None:
         """Return when a follower's leader has answered a fetch of it last; None where its last fetch was without it."""
         if replica.leader_id in self.lost:
             return None
         heard = [
-            heard_ms
+            (heard_ms, leader)
             for leader, heard_ms in self._heard_ms.items()
             if leader.leader_id == replica.leader_id and leader.hears(replica)
         ]
-        return max(heard, default=None)
+        if not heard:
+            return None
+        heard_ms, leader = max(heard, key=_HEARD_MS)
+        return Heard(heard_ms, _Answers(self, leader))
+
+    def heard_ms(self, leader: HeardLeader) -> int | None:
+        """Return when one was heard last, None where it was not, or is not listened to."""
+        return None if leader.leader_id in self.lost else self._heard_ms.get(leader)
 
     def _fenced_for_long(self, leader_ids: set[int], now_ms: int) -> frozenset[int]:
         """Return which leaders are fenced, and have been for a while, where this broker is not."""
@@ -72,3 +84,15 @@ class HeardLeaders:
     def _is_fenced(self, broker_id: int) -> bool:
         known = self._broker(broker_id)
         return known is None or known.is_fenced
+
+
+@frozen
+class _Answers:
+    """What a leader answers to one who asks it: a `Source`."""
+
+    leaders: HeardLeaders
+    leader: HeardLeader
+
+    def heard_ms(self) -> int | None:
+        """See `Source.heard_ms`: who is not heard any more is told to be so one by one."""
+        return self.leaders.heard_ms(self.leader)

@@ -30,10 +30,9 @@ from ..contracts.election import FetchEnded, IsrChange, LeadershipGivenUp, PeerM
 from ..errors import ErrorCode, StorageError, error_code
 from ..machine.turnstile import take_turn
 from ..partitions.election_driver import leads_in
-from ..partitions.quiet_followers import heard_ms as followers_heard_ms
-from ..partitions.quiet_followers import tell_heard
+from ..partitions.quiet_followers import followers_heard, tell_heard
 from ..partitions.voting import Votes
-from .calm_voters import CalmVoters
+from .calm_voters import CalmVoters, Heard
 from .heard_leaders import HeardLeaders
 from .vote_channels import VoteChannels
 from .vote_messages import gathered, parts, response_to
@@ -326,7 +325,7 @@ class VotingReplicas:
         Now and then leave out who is gone, and tell the controller again what it does not say.
         """
         await self._leave_lost_leaders(now_ms)
-        for number, due in enumerate(self._calm.due(now_ms, self._last_heard_ms), 1):
+        for number, due in enumerate(self._calm.due(now_ms, self._last_heard), 1):
             if due is not None:
                 self._wake(due)
             if number % REPLICAS_PER_TURN == 0:
@@ -359,30 +358,33 @@ class VotingReplicas:
     def _hear_leader(self, replica: Replica) -> None:
         """Tell an election that its leader has answered since the last look."""
         if not replica.is_leader:
-            heard_ms = self._leaders.heard_ms(replica)
-            if heard_ms is not None and heard_ms >= self._looked_ms:
+            heard = self._leaders.of(replica)
+            if heard is not None and heard.heard_ms >= self._looked_ms:
                 self._step_quietly(replica, FetchEnded(replica.leader_id))
 
-    def _last_heard_ms(self, replica: Replica) -> int | None:
+    def _last_heard(self, replica: Replica) -> Heard | None:
         """Return when whoever a replica hears was heard last, each of them; None where one is not."""
-        return followers_heard_ms(replica) if replica.is_leader else self._leaders.heard_ms(replica)
+        if not replica.is_leader:
+            return self._leaders.of(replica)
+        found = followers_heard(replica)
+        return None if found is None else Heard(*found)
 
     def _leave_alone(self, replica: Replica, now_ms: int) -> None:
         """Leave an election alone in which nothing happens, if it says that it may be."""
         if replica not in self._awake or replica in self._restless_ms or replica.offline_reason is not None:
             return
         calm_ms: Callable[[], int] | None = getattr(replica.election, "calm_ms", None)
-        heard_ms = self._last_heard_ms(replica) if calm_ms is not None else None
-        if calm_ms is None or heard_ms is None or not self._is_recorded(replica):
+        heard = self._last_heard(replica) if calm_ms is not None else None
+        if calm_ms is None or heard is None or not self._is_recorded(replica):
             return
         try:
             length_ms = calm_ms()
         except Exception as error:  # a plugin's: its partition pays, nobody else
             self.fail(replica, error)
             return
-        if heard_ms + length_ms > now_ms:
+        if heard.heard_ms + length_ms > now_ms:
             del self._awake[replica]
-            self._calm.begin(replica, length_ms, heard_ms)
+            self._calm.begin(replica, length_ms, heard)
 
     def _wake(self, replica: Replica) -> None:
         """Leave an election alone no more: it is told what it was not, and time passes up to then."""
@@ -390,7 +392,9 @@ class VotingReplicas:
         if heard_ms is None:
             return
         self._awake[replica] = None
-        heard_ms = max(heard_ms, self._last_heard_ms(replica) or heard_ms)
+        heard = self._last_heard(replica)
+        if heard is not None:
+            heard_ms = max(heard_ms, heard.heard_ms)
         try:
             if replica.is_leader:
                 tell_heard(replica)

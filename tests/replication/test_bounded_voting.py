@@ -14,8 +14,10 @@ import trio
 from odradek.kernel.contracts.election import FetchEnded
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.turnstile import take_turn
+from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.replication import voting_replicas
-from odradek.kernel.replication.voting_replicas import REPLICAS_PER_TURN
+from odradek.kernel.replication.calm_voters import LOOK_THROUGH_MS, Heard
+from odradek.kernel.replication.voting_replicas import REPLICAS_PER_TURN, VotingReplicas
 from odradek.kernel.types import id_text
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_52_vote import PartitionData, TopicData, VoteRequest
@@ -72,6 +74,31 @@ def test_a_calm_voter_hears_nothing_of_its_leader_however_many_fetches_are_answe
                 await trio.sleep(0.05)
 
             assert (busy[FetchEnded], idle[FetchEnded]) == (0, 0)
+
+    run(body)
+
+
+def test_neighbours_of_calm_voters_are_looked_up_together_and_one_by_one_but_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions, seconds = 20, 60
+    asked = Counter[int]()
+    last_heard = VotingReplicas._last_heard
+
+    def counted(voting: VotingReplicas, replica: Replica) -> Heard | None:
+        asked[voting._parts.broker_id] += 1
+        return last_heard(voting, replica)
+
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", partitions=partitions) as cluster:
+            await led(cluster, 1, 2, 3)
+            await trio.sleep(CALM_S)
+            monkeypatch.setattr(VotingReplicas, "_last_heard", counted)
+            await trio.sleep(seconds)
+
+            assert {*asked} == {1, 2, 3}
+            # Each would be due once or twice in a second.
+            assert max(asked.values()) <= partitions * (seconds * 1000 // LOOK_THROUGH_MS + 2)
 
     run(body)
 
