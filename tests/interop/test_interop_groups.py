@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.kernel.wire.messages.api_09_offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from odradek.kernel.wire.messages.api_15_describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from odradek.kernel.wire.messages.api_16_list_groups import ListGroupsRequest, ListGroupsResponse
 
 from ..broker.broker_process import Client as Connection
@@ -84,7 +85,18 @@ class Group:
             everything = sorted(partition for each in owned for partition in each)
             return everything == list(range(PARTITIONS)) and sorted(map(len, owned)) == shares
 
-        self.members.wait_until(is_shared, f"partitions shared as {shares}")
+        try:
+            self.members.wait_until(is_shared, f"partitions shared as {shares}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nThe broker says: {self._described()}") from None
+
+    def _described(self) -> str:
+        """Return the group's state and who its members are, as the broker knows them."""
+        with Connection(self.address) as connection:
+            answer = connection.ask(DescribeGroupsRequest(groups=[self.topic]), 5)
+        assert isinstance(answer, DescribeGroupsResponse)
+        (group,) = answer.groups
+        return f"{group.group_state}, {sorted(member.client_id for member in group.members)}"
 
     def wait_read(self) -> None:
         """Wait until everything that was produced has been read."""
