@@ -136,7 +136,13 @@ BOUNDS: Final[dict[int, Bound]] = {
             "topics": of_wide(
                 "name", "partitions", ({"partition_index": number, "timestamp": -1} for number in NUMBERS)
             ),
-        }
+        },
+        {
+            "replica_id": -1,
+            "topics": of_wide(
+                "name", "partitions", ({"partition_index": number, "timestamp": 1_000} for number in NUMBERS)
+            ),
+        },
     ),
     3: slices(
         {"topics": None},

@@ -72,6 +72,8 @@ LOOKUP_THREADS: Final = 2
 """How many worker threads wait for disks at once; as many more for remote stores."""
 BRIEF_SEARCHES_MAX: Final = 10
 """How many batches a request has looked through at once; more are a task's."""
+ITEMS_MAX: Final = 500
+"""How many partitions are looked up at once: half a millisecond where ends are asked for, a few where times are."""
 COLD_LOOKUPS_MAX: Final = 3
 """How often a remote store is asked for one time: a segment may turn out not to have it."""
 
@@ -92,7 +94,9 @@ class ListOffsetsHandler:
     """Answers ListOffsets. Owned by the reactor's task."""
 
     api_key = 2
-    pieces = ListPieces("topics.partitions", answers=["topics.partitions"], together="partition_index")
+    pieces = ListPieces(
+        "topics.partitions", answers=["topics.partitions"], together="partition_index", items_max=ITEMS_MAX
+    )
 
     def __init__(self, *, replicas: Replicas, cold_timeout_ms: Callable[[], int], threads: Threads) -> None:
         """Make the handler.
