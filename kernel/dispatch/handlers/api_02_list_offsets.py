@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import trio
 
+from ...classes import frozen
 from ...contracts.api_handler import AS_TASK
 from ...contracts.pieces import ListPieces
 from ...contracts.storage import NO_LIMIT
@@ -78,16 +78,21 @@ COLD_LOOKUPS_MAX: Final = 3
 """How often a remote store is asked for one time: a segment may turn out not to have it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Asked:
-    """What is the same for all partitions of a request."""
+    """What is the same for all partitions of a request.
+
+    Attributes:
+        isolation: What who asks sees of transactions; None: whatever is appended.
+        version: The request's.
+        found: What its searches for times found.
+        is_late: Whether a remote store took longer than the request waits.
+    """
 
     isolation: IsolationLevel | None
-    """None sees whatever is appended."""
     version: int
     found: Found
     is_late: bool
-    """Whether a remote store took longer than the request waits."""
 
 
 class ListOffsetsHandler:
@@ -210,7 +215,7 @@ class ListOffsetsHandler:
         if request.replica_id != CONSUMER_REPLICA_ID:
             isolation = None  # another broker sees whatever is appended, and so does who debugs
         asked = _Asked(isolation, context.api_version, found, is_late)
-        tells_epoch = asked.version >= FIRST_WITH_EPOCH
+        tells_epoch, is_committed = asked.version >= FIRST_WITH_EPOCH, isolation == READ_COMMITTED
         topics = []
         for topic in request.topics:
             parts = {part.partition_index: part for part in topic.partitions}
@@ -221,7 +226,7 @@ class ListOffsetsHandler:
             for index, part in parts.items():
                 # Consumers ask for the ends of thousands of partitions at once: that is looked up here, in few steps.
                 replica = replicas.get(index) if part.timestamp == LATEST_TIMESTAMP else None
-                end = None if replica is None else _known_end(replica, part.current_leader_epoch, isolation)
+                end = None if replica is None else _known_end(replica, part.current_leader_epoch, is_committed)
                 if replica is None or end is None:
                     answers.append(self._answer_one(topic.name, part, asked, is_twice=index in twice))
                     continue
@@ -310,16 +315,17 @@ def _asked_twice(parts: Iterable[ListOffsetsPartition]) -> Set[int]:
     return {index for index, count in counts.items() if count > 1}
 
 
-def _known_end(replica: Replica, current_leader_epoch: int, isolation: IsolationLevel | None) -> int | None:
-    """Return where what a consumer may see ends, None if there is anything to be said against telling it. Hot."""
-    if not replica.is_leader or replica.offline_reason is not None:
+def _known_end(replica: Replica, current_leader_epoch: int, is_committed: bool) -> int | None:
+    """Return where what a consumer may see ends, None if there is anything to be said against telling it. Hot.
+
+    What that is `Replica.check_leader` and `_check_end_is_known` say, when it is asked for once more.
+    """
+    end = replica.high_watermark
+    if not replica.is_leader or replica.offline_reason is not None or end < replica.epoch_begin:
         return None
     if current_leader_epoch != NO_EPOCH and current_leader_epoch != replica.leader_epoch:
         return None
-    end = replica.high_watermark
-    if isolation is None or end < replica.epoch_begin:
-        return None
-    return replica.last_stable_offset if isolation == READ_COMMITTED else end
+    return replica.last_stable_offset if is_committed else end
 
 
 def _check_end_is_known(replica: Replica, isolation: IsolationLevel | None, version: int) -> None:
