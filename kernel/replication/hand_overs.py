@@ -1,4 +1,4 @@
-"""Shell: leaders that were voted for hand over to the preferred replica, when an operator asks for it (ElectLeaders).
+"""Shell: leaders that were voted for hand over to the preferred replica, when they are asked to (ElectLeaders).
 
     a broker that is asked ── EndQuorumEpoch of the leader's epoch, naming the preferred ──> the leader's broker
     the leader resigns ── EndQuorumEpoch, as ever, the preferred first ──> voters ──> the preferred stands, and wins
@@ -95,6 +95,17 @@ class HandOvers:
     def voted(self, wanted: Iterable[tuple[str, int]]) -> frozenset[tuple[str, int]]:
         """Return those of some partitions whose replicas vote."""
         return frozenset(each for each in wanted if self._find(*each) is not None)
+
+    async def led_for_others(self, leader_id: int) -> list[tuple[str, int]]:
+        """Return the partitions that a broker leads while their preferred replica is another one, which is alive."""
+        found = []
+        for number, (name, partition) in enumerate(self._all(), 1):
+            if number % PARTITIONS_PER_TURN == 0:
+                await take_turn()
+            place = self._find(name, partition)
+            if place is not None and place.state.leader == leader_id and _settled(place.state) is None:
+                found.append((name, partition))
+        return found
 
     async def elect(self, wanted: Iterable[tuple[str, int]] | None, timeout_ms: int) -> dict[tuple[str, int], Outcome]:
         """Have the preferred replicas lead, and return what became of each partition whose replicas vote.

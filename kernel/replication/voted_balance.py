@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ..errors import ErrorCode
-from ..machine.turnstile import take_turn
 
 if TYPE_CHECKING:
     from .hand_overs import HandOvers
@@ -22,7 +21,6 @@ log = logging.getLogger(__name__)
 
 HAND_OVERS_AT_ONCE: Final = 100
 """Each is an election of some milliseconds, in which its partition takes no records."""
-PARTITIONS_PER_TURN: Final = 1000
 
 
 class VotedBalance:
@@ -47,24 +45,9 @@ class VotedBalance:
         task_status.started()
         while True:
             await trio.sleep(self._interval_s)
-            wanted = await self._led_for_others()
+            wanted = await self._hand_overs.led_for_others(self._broker_id)
             for begin in range(0, len(wanted), HAND_OVERS_AT_ONCE):
                 outcomes = await self._hand_overs.elect(wanted[begin : begin + HAND_OVERS_AT_ONCE], self._timeout_ms)
                 returned = sum(outcome.code is ErrorCode.NONE for outcome in outcomes.values())
                 if returned:
                     log.info("the leaders of %d partitions went back to preferred replicas", returned)
-
-    async def _led_for_others(self) -> list[tuple[str, int]]:
-        """Return the partitions that this broker leads while their preferred replica is alive."""
-        found = []
-        looked_at = 0
-        topics = self._hand_overs.topics
-        for name in list(topics.names()):
-            topic = topics.find(name)
-            for index, state in enumerate(topic.partitions if topic is not None else ()):
-                looked_at += 1
-                if looked_at % PARTITIONS_PER_TURN == 0:
-                    await take_turn()
-                if state.leader == self._broker_id != state.replicas[0] and state.replicas[0] in state.isr:
-                    found.append((name, index))
-        return found

@@ -116,6 +116,27 @@ def test_elect_brings_the_preferred_replicas_back(capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out)["failed"] == []
 
 
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_leaders_go_back_to_preferred_replicas_by_themselves_unless_they_shall_not(is_enabled: bool) -> None:
+    settings = {
+        "leader.imbalance.check.interval.seconds": "20",
+        "auto.leader.rebalance.enable": f"{is_enabled}".lower(),
+    }
+
+    async def main(cluster: Cluster) -> list[tuple[int, int]]:
+        async with admin(cluster, 3) as client:
+            await make_topic(cluster, client)
+            await trio.sleep(2)
+            await prefer(client, 2)
+            await trio.sleep(25)
+            return [(state.leader, state.replicas[0]) for state in states(cluster)]
+
+    led = in_cluster(main, settings=settings)
+
+    assert [preferred for _leader, preferred in led] == [2, 2, 2]
+    assert {leader for leader, _preferred in led} == ({2} if is_enabled else {1, 2, 3})
+
+
 def test_a_broker_is_drained_of_its_leaders(capsys: pytest.CaptureFixture[str]) -> None:
     async def main(cluster: Cluster) -> tuple[int, list[int]]:
         async with admin(cluster, 2) as client:
