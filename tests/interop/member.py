@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-LIMIT_S: Final = 120.0
+LIMIT_S: Final = 60.0
 
 
 class Members:
