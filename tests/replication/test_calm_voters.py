@@ -17,10 +17,8 @@ class Voice:
 
     def __init__(self, heard_ms: int | None = 0) -> None:
         self.now_ms = heard_ms
-        self.asked_count = 0
 
     def heard_ms(self) -> int | None:
-        self.asked_count += 1
         return self.now_ms
 
 
