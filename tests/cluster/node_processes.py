@@ -68,12 +68,16 @@ class Node:
         """All that it has logged, in all its lives."""
         return self._log.read_text()
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def wait_ready(self) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
         assert is_readable(self._process.stdout, PATIENCE_S), "a broker did not get ready in time"
         line = self._process.stdout.readline().decode()
-        assert line.startswith("ready "), line
+        assert line.startswith("ready "), self.said
         self.address = line.split()[1]
 
     def start(self, build: Build) -> None:

@@ -110,9 +110,9 @@ def machines() -> Iterator[Mapping[int, Machine]]:
     """What stands for three machines, by their numbers."""
     with ExitStack() as undo:
         with ExitStack() as held:
-            controller = free_port("127.0.0.1", held)
+            controller = free_port("127.0.0.1", undo)  # brokers begin to listen when they start, and again later
             found = {
-                number: Machine(number, free_port("127.0.0.1", held), controller, held, undo)
+                number: Machine(number, free_port("127.0.0.1", undo), controller, held, undo)
                 for number in range(1, COUNT + 1)
             }
         for machine in found.values():

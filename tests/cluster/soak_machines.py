@@ -65,7 +65,7 @@ def spots() -> Iterator[Mapping[int, Spot]]:
     else:
         with ExitStack() as held:
             ports = {number: (free_port("127.0.0.1", held), free_port("127.0.0.1", held)) for number in NODES}
-        yield {number: Spot("127.0.0.1", own) for number, own in ports.items()}
+            yield {number: Spot("127.0.0.1", own) for number, own in ports.items()}
 
 
 @contextmanager

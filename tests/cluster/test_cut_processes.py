@@ -132,11 +132,10 @@ def test_what_real_clients_were_told_holds_whoever_is_killed_stopped_or_cut_off(
 
 
 def test_proxies_stand_for_a_network_that_is_cut() -> None:
-    with proxies.machines() as found, socket.socket() as listening:
+    with proxies.machines() as found:
         (front, port), *_ = found[2].ports.items()
-        listening.bind(("127.0.0.1", port))
-        listening.listen()
-        with socket.create_connection(("127.0.0.1", front)) as client:
+        listening = socket.create_server(("127.0.0.1", port))
+        with listening, socket.create_connection(("127.0.0.1", front)) as client:
             server, _ = listening.accept()
             with server:
                 found[2].cut()

@@ -74,10 +74,8 @@ async def voters_of(address: str) -> tuple[list[int], list[int]]:
 
 def test_three_of_kafkas_own_files_start_three_brokers_as_they_are(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        held = stack.enter_context(ExitStack())
-        clients, controllers = ([free_port("127.0.0.1", held) for _ in range(3)] for _ in range(2))
+        clients, controllers = ([free_port("127.0.0.1", stack) for _ in range(3)] for _ in range(2))
         servers = ",".join(f"localhost:{port}" for port in controllers)
-        held.close()
         brokers = []
         for number, (client, controller) in enumerate(zip(clients, controllers, strict=True), start=1):
             config, place = tmp_path / f"server-{number}.properties", tmp_path / f"logs-{number}"

@@ -59,18 +59,18 @@ def started(folder: Path, build: Build) -> Iterator[dict[int, Node]]:
             options=[],
             free_port=lambda host: free_port(host, held),
         )
-    nodes = {plan.node_id: Node(plan.options, plan.data_dir) for plan in plans}
-    try:
-        for node in nodes.values():
-            node.launch(build)
-        for node in nodes.values():
-            node.wait_ready()
-        yield nodes
-        for node in reversed(nodes.values()):
-            node.stop()
-    finally:
-        for node in nodes.values():
-            node.kill()
+        nodes = {plan.node_id: Node(plan.options, plan.data_dir) for plan in plans}
+        try:
+            for node in nodes.values():
+                node.launch(build)
+            for node in nodes.values():
+                node.wait_ready()
+            yield nodes
+            for node in reversed(nodes.values()):
+                node.stop()
+        finally:
+            for node in nodes.values():
+                node.kill()
 
 
 def set_level(nodes: Mapping[int, Node], level: int, how: int, *, feature: str = METADATA_VERSION) -> str:

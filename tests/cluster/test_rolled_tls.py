@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from odradek.cli.serve_many import free_port
 
 from .billing import create_topics
@@ -63,19 +65,29 @@ def running(nodes: dict[int, Node], first: dict[int, Build]) -> Iterator[None]:
         for node in nodes.values():
             node.wait_ready()
         yield
+    except BaseException as error:
+        for node_id, node in nodes.items():
+            error.add_note(f"broker {node_id} {'runs' if node.is_running else 'has ended'}; it said:\n{node.said}")
+        raise
     finally:
         for node in nodes.values():
             node.kill()
 
 
-def test_a_cluster_goes_from_plaintext_to_tls_listener_by_listener(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
+@pytest.fixture
+def ports() -> Iterator[dict[int, dict[str, int]]]:
+    """Ports of each broker; held until the test ends, since brokers take and leave them as they go."""
     with ExitStack() as held:
-        controller_port = free_port("127.0.0.1", held)
-        ports = {
-            number: {"PLAINTEXT": free_port("127.0.0.1", held), "SSL": free_port("127.0.0.1", held)}
-            for number in (1, 2, 3)
-        }
+        found = {number: {name: free_port("127.0.0.1", held) for name in ("PLAINTEXT", "SSL")} for number in (1, 2, 3)}
+        found[1]["CONTROLLER"] = free_port("127.0.0.1", held)
+        yield found
+
+
+def test_a_cluster_goes_from_plaintext_to_tls_listener_by_listener(
+    tmp_path: Path, ports: dict[int, dict[str, int]]
+) -> None:
+    authority = Authority(tmp_path)
+    controller_port = ports[1]["CONTROLLER"]
     steps = {number: builds(number, own, controller_port, authority) for number, own in ports.items()}
     nodes = {number: Node([], tmp_path / str(number)) for number in ports}
     open_to_all, secured = (",".join(f"{HOST}:{own[name]}" for own in ports.values()) for name in ("PLAINTEXT", "SSL"))

@@ -21,7 +21,19 @@ class Worker(ABC):
 
     def __init__(self) -> None:
         self.is_ending = threading.Event()
-        self._thread = threading.Thread(target=self.work, daemon=True)
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def _work(self) -> None:
+        try:
+            self.work()
+        except Exception as error:  # raised where somebody looks
+            self._error = error
+
+    def check_works(self) -> None:
+        """Raise what ended it too early."""
+        if self._error is not None:
+            raise self._error
 
     @abstractmethod
     def work(self) -> None:
@@ -36,4 +48,5 @@ class Worker(ABC):
         finally:
             self.is_ending.set()
             self._thread.join(self.patience_s)
+        self.check_works()
         assert not self._thread.is_alive(), self.hung
