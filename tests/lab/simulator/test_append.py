@@ -43,6 +43,7 @@ def run_in_another_process(name: str, seed: int, hash_seed: str) -> dict[str, ob
     return figures
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_seed_is_the_same_run_in_every_process_whatever_the_hash_seed(name: str) -> None:
     """With these two, sets of two partitions had another order in seed 10 of `groups`, and requests followed it."""
@@ -108,7 +109,7 @@ def keep_torn_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Crash, "drawn", lambda *args: attrs.evolve(draw_crash(*args), style=PowerLoss.TORN))
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("sabotage", "seeds_max"),
     [

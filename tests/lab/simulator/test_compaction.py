@@ -139,7 +139,7 @@ def throw_away(files: Files, path: Path, _entries: object, ready: list[SegmentFi
         files.unlink(path / segment_file_name(*found))
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("sabotage", [keep_no_tombstones, take_what_was_ready_for_unready])
 def test_sabotage_is_found_within_so_many_seeds(
     sabotage: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

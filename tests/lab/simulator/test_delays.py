@@ -37,7 +37,7 @@ def take_an_abort_for_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DelayLedger, "_end", commit)
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("sabotage", "rule", "seeds_max"),
     [

@@ -32,7 +32,7 @@ def heed_no_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Files, "pwritev", write_or_not)
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(("sabotage", "seeds_max"), [(look_at_no_checksums, 10), (heed_no_errors, 10)])
 def test_sabotage_is_found_within_so_many_seeds(
     sabotage: Callable[[pytest.MonkeyPatch], None], seeds_max: int, monkeypatch: pytest.MonkeyPatch

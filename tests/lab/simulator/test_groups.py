@@ -155,7 +155,7 @@ def forget_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Offsets, "commit", commit_or_forget)
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(("sabotage", "seeds"), [(fence_nobody, range(1, 41)), (forget_commits, range(1, 11))])
 def test_sabotage_is_found_within_so_many_seeds(
     sabotage: Callable[[pytest.MonkeyPatch], None], seeds: range, monkeypatch: pytest.MonkeyPatch

@@ -111,7 +111,7 @@ def told(*rules: str) -> tuple[str, ...]:
     return tuple(f"PromiseBrokenError: {rule}: " for rule in rules)
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("accident", "plant", "settings", "drawn", "found"),
     [

@@ -66,7 +66,7 @@ def measure_sessions_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BrokerSessions, "extend", lambda *_: None)
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("accident", "sabotage", "seeds_max"),
     [

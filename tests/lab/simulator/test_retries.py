@@ -36,7 +36,7 @@ def forget_what_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odradek.kernel.partitions.dead_letter_taking.position_in", lambda _last_note, _topic_id: BEGIN)
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("sabotage", "rule", "seeds"),
     [

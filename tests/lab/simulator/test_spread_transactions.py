@@ -42,7 +42,7 @@ def _written(sending: Sending) -> None:
         sending.note(partition, ErrorCode.NONE)
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("sabotage", [admit_everybody, take_markers_for_written])
 def test_sabotage_is_found(sabotage: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     sabotage(monkeypatch)

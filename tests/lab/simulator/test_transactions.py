@@ -120,7 +120,7 @@ def commit_what_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalMarkerWriter, "write", write_commit)
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(("sabotage", "seeds_max"), [(lose_markers, 20), (commit_what_is_aborted, 20)])
 def test_sabotage_is_found_within_so_many_seeds(
     sabotage: Callable[[pytest.MonkeyPatch], None], seeds_max: int, monkeypatch: pytest.MonkeyPatch

@@ -18,7 +18,7 @@ def test_every_promise_holds(seed: int) -> None:
     assert broken_promise(seed) == ""
 
 
-@pytest.mark.planted
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("name", [name for name in SABOTAGES if name not in NOT_BY_MODEL])
 def test_a_mistake_is_found_within_six_hundred_seeds(name: str) -> None:
     first = KNOWN_TO_FIND.get(name, 0)
