@@ -236,7 +236,7 @@ class Broker:
         offered = [*cleanup_metrics(parts.logs.retention, parts.logs.compactor), *parts.requests.coordinators.metrics()]
         offered += delay_metrics(parts.logs.delivery) + dead_letter_metrics(parts.logs.dead_letters)
         offered += cluster_metrics(parts.metadata.calls, parts.events.replication)
-        offered += directory_metrics(parts.logs.replicas, parts.published.is_cordoned)
+        offered += directory_metrics(parts.logs.replicas, parts.published.is_cordoned, parts.logs.moved_rate)
         figures.offered = joined_metrics([*offered, *plugins.metrics(parts.view)])
         return PluginServices(plugins.services(parts.view) if self.options.runs_plugin_services else ())
 

@@ -16,6 +16,7 @@ from ..controller.rules import ELECTION_KEYS, check_election
 from ..errors import OdradekError
 from ..machine.threads import Workers
 from ..machine.throttle import Throttle
+from ..partitions.byte_rate import ByteRate
 from ..partitions.dead_letters import DeadLetters
 from ..partitions.delay_delivery import DelayDelivery
 from ..partitions.delays import Delays, Retries
@@ -62,6 +63,7 @@ class LogParts:
         compactor: Has what they want rewritten.
         directory_reports: Tells the controller in which directories logs lie.
         log_moves: Moves logs from one directory to another.
+        moved_rate: How fast it copies them.
         stages: Names of the append stages that plugins offer, in order, with their factories.
     """
 
@@ -127,13 +129,17 @@ class LogParts:
         )
         self.directory_reports = self._make_reports()
         self.replicas.on_room_changed = self.directory_reports.wake
-        self.log_moves = LogMoves(
+        self.moved_rate = ByteRate.of(config, "alter.log.dirs.replication.quota", clock)
+        self.log_moves = self._make_moves()
+
+    def _make_moves(self) -> LogMoves:
+        return LogMoves(
             self.replicas,
             self.lifecycle,
             self.writes,
             on_moved=self.directory_reports.wake,
             new_throttle=self._new_throttle,
-            threads=threads,
+            threads=self._machine.threads,
         )
 
     def _new_throttle(self) -> Throttle:
@@ -142,6 +148,7 @@ class LogParts:
             lambda: self._published.config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"),
             lambda: clock.monotonic_ms() / 1000,
             threads.new_event(),
+            self.moved_rate.note,
         )
 
     def _make_reports(self) -> DirectoryReports:

@@ -24,6 +24,7 @@ class Throttle:
         bytes_per_second: Callable[[], float],
         clock: Callable[[], float],
         stopped: ThreadEvent,
+        on_noted: Callable[[int], object] = lambda _size_bytes: None,
     ) -> None:
         """Make one.
 
@@ -31,10 +32,12 @@ class Throttle:
             bytes_per_second: The rate; with 0 nobody goes on until it is another.
             clock: Monotonic, in seconds.
             stopped: What the thread waits for, and `stop` sets.
+            on_noted: Told by the thread of all bytes that it takes note of.
         """
         self._bytes_per_second = bytes_per_second
         self._clock = clock
         self._stopped = stopped
+        self._on_noted = on_noted
         self._owed_bytes = 0.0
         self._looked_at_s = clock()
 
@@ -43,6 +46,7 @@ class Throttle:
 
         Time in which nothing was noted is not saved up. Returns at once when stopped.
         """
+        self._on_noted(size_bytes)
         rest_s = self._rest_s(size_bytes)
         while rest_s > _SHORT_S and not self._stopped.is_set():
             self._stopped.wait(min(rest_s, _LOOK_S))

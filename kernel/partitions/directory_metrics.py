@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ..contracts.log_values import LogDirInfo
+    from .byte_rate import ByteRate
     from .replicas import Replicas
 
     Judge = Callable[[LogDirInfo], bool]
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
 _MANAGER: Final = "kafka_log_logmanager_"
 
 
-def directory_metrics(replicas: Replicas, is_cordoned: Callable[[str], bool]) -> Iterator[tuple[str, Metric]]:
+def directory_metrics(
+    replicas: Replicas, is_cordoned: Callable[[str], bool], moved_rate: ByteRate
+) -> Iterator[tuple[str, Metric]]:
     """Yield the metrics of log directories, each with the name of who offers it.
 
     Args:
         replicas: Knows the storage engines, whose directories they are.
         is_cordoned: Says of a directory's path whether nothing new comes there.
+        moved_rate: Of what is copied from one to another.
     """
 
     def directories() -> list[LogDirInfo]:
@@ -46,3 +50,6 @@ def directory_metrics(replicas: Replicas, is_cordoned: Callable[[str], bool]) ->
         yield "directories", Metric(f"{_MANAGER}{name}logdirectorycount", text, "gauge", count(holds))
         text = f"1 for each of the log directories {what}, 0 for the others."
         yield "directories", Metric(f"{_MANAGER}logdirectory{name}", text, "gauge", each(holds), ("logDirectory",))
+    text = "Bytes a second lately copied to other log directories."
+    name = "kafka_server_alterlogdirsreplication_byte_rate"
+    yield "directories", Metric(name, text, "gauge", lambda: {(): moved_rate.bytes_a_second()})

@@ -259,6 +259,7 @@ def test_the_rate_of_moves_acts_at_once(tmp_path: Path) -> None:
 
         one_record_behind = ("t", 0, 1, True)
         assert await trio.to_thread.run_sync(ask_for_it) == [one_record_behind] * TURNS
+        assert parts.logs.moved_rate.bytes_a_second() > 0
         await trio.to_thread.run_sync(hasten)
         await until_async(lambda: replica.future is None)
         await until_told(parts)

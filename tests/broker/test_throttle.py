@@ -64,3 +64,13 @@ def test_who_is_stopped_waits_no_more() -> None:
     throttle.stop()
 
     throttle.note(1_000_000)
+
+
+def test_all_bytes_are_told_of() -> None:
+    time = Time()
+    told: list[int] = []
+    throttle = Throttle(lambda: time.rate, lambda: time.now_s, time, told.append)
+    for size_bytes in (1, 3_000, 20):
+        throttle.note(size_bytes)
+
+    assert told == [1, 3_000, 20]

@@ -75,11 +75,13 @@ ACTS_OF_BROKER = {
         "kernel/replication/throttling.py",
         '"follower.replication.throttled.rate"',
     ),
-    "replication.quota.window.num": ("kernel/replication/throttling.py", 'get_int("replication.quota.window.num")'),
-    "replication.quota.window.size.seconds": (
-        "kernel/replication/throttling.py",
-        'get_int("replication.quota.window.size.seconds")',
+    "alter.log.dirs.replication.quota.window.num": ("kernel/broker/log_parts.py", '"alter.log.dirs.replication.quota"'),
+    "alter.log.dirs.replication.quota.window.size.seconds": (
+        "kernel/broker/log_parts.py",
+        '"alter.log.dirs.replication.quota"',
     ),
+    "replication.quota.window.num": ("kernel/replication/throttling.py", '"replication.quota"'),
+    "replication.quota.window.size.seconds": ("kernel/replication/throttling.py", '"replication.quota"'),
     "follower.fetch.last.tiered.offset.enable": (
         "kernel/replication/settings.py",
         'get_bool("follower.fetch.last.tiered.offset.enable")',

@@ -33,6 +33,7 @@ from odradek.kernel.metadata.image import BrokerImage, MetadataImage
 from odradek.kernel.metadata.record_makers import partition_record
 from odradek.kernel.metadata.records import TopicRecord
 from odradek.kernel.network.connection import Connection
+from odradek.kernel.partitions.byte_rate import ByteRate
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.topic_plan import TopicPlan
@@ -152,7 +153,7 @@ class Node:
                 cold_wait_ms=lambda: 500,
                 broker=self.broker,
                 leaders=CurrentLeaders.configured(BrokerConfig(Registry.of()), self.replicas, MetadataImage),
-                quota=ReplicationQuota(lambda: cluster.leader_rate, self.clock),
+                quota=ReplicationQuota(lambda: cluster.leader_rate, ByteRate(self.clock)),
             )
         )
         self.router.add(ListOffsetsHandler(replicas=self.replicas, cold_timeout_ms=lambda: 500, threads=threads))
@@ -187,7 +188,7 @@ class Node:
                 clock=self.clock,
                 threads=threads,
                 tier_starts=TierStarts(self.lifecycle, threads, self.clock),
-                quota=ReplicationQuota(lambda: cluster.follower_rate, self.clock),
+                quota=ReplicationQuota(lambda: cluster.follower_rate, ByteRate(self.clock)),
                 traffic=ReplicationTraffic(),
                 voting=self.voting,
             ),

@@ -15,6 +15,7 @@ from odradek.kernel.dispatch import fetch_operation
 from odradek.kernel.dispatch.fetch_session import SESSIONLESS_EPOCH
 from odradek.kernel.dispatch.handlers import api_01_fetch
 from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.partitions.byte_rate import ByteRate
 from odradek.kernel.replication.fetch_planning import Followed, fetch_request, fetcher_number, wanted_now
 from odradek.kernel.replication.throttling import NO_RATE, ReplicationQuota, names_replica
 from odradek.kernel.types import TopicPartition
@@ -44,7 +45,7 @@ def test_a_replica_is_named_by_partition_and_broker_or_with_all(throttled: tuple
 
 def test_a_quota_is_an_average_over_the_last_windows() -> None:
     clock = ManualClock(0)
-    quota = ReplicationQuota(lambda: RATE, clock, windows_count=11, window_ms=1000)
+    quota = ReplicationQuota(lambda: RATE, ByteRate(clock, windows_count=11, window_ms=1000))
     assert (quota.is_set, quota.is_exceeded()) == (True, False)
 
     quota.record(10 * RATE)
@@ -60,7 +61,7 @@ def test_a_quota_is_an_average_over_the_last_windows() -> None:
 
 
 def test_without_a_rate_nothing_is_counted_as_too_much() -> None:
-    quota = ReplicationQuota(lambda: NO_RATE, ManualClock(0))
+    quota = ReplicationQuota(lambda: NO_RATE, ByteRate(ManualClock(0)))
     quota.record(1 << 60)
 
     assert (quota.is_set, quota.is_exceeded()) == (False, False)

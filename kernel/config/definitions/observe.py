@@ -20,11 +20,11 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("telemetry.max.bytes", INT, 1_048_576, POSITIVE, LOW, READ_ONLY, Part.TELEMETRY),
     ("quota.window.num", INT, 11, POSITIVE, LOW, READ_ONLY, Part.QUOTAS),
     ("replication.quota.window.num", INT, 11, POSITIVE, LOW, READ_ONLY, Part.REPLICATION),
-    ("alter.log.dirs.replication.quota.window.num", INT, 11, POSITIVE, LOW, READ_ONLY, Part.QUOTAS),
+    ("alter.log.dirs.replication.quota.window.num", INT, 11, POSITIVE, LOW, READ_ONLY, Part.LOG),
     ("controller.quota.window.num", INT, 11, POSITIVE, LOW, READ_ONLY, Part.QUOTAS),
     ("quota.window.size.seconds", INT, 1, POSITIVE, LOW, READ_ONLY, Part.QUOTAS),
     ("replication.quota.window.size.seconds", INT, 1, POSITIVE, LOW, READ_ONLY, Part.REPLICATION),
-    ("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, POSITIVE, LOW, READ_ONLY, Part.QUOTAS),
+    ("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, POSITIVE, LOW, READ_ONLY, Part.LOG),
     ("controller.quota.window.size.seconds", INT, 1, POSITIVE, LOW, READ_ONLY, Part.QUOTAS),
     ("client.quota.callback.class", CLASS, None, None, LOW, READ_ONLY, Part.QUOTAS),
 )
@@ -58,7 +58,7 @@ replication.quota.window.num
     How many windows replication throttles are averaged over.
 
 alter.log.dirs.replication.quota.window.num
-    How many windows the throttle of moves between directories is averaged over.
+    How many windows the byte rate of moves between directories is averaged over.
 
 controller.quota.window.num
     How many windows the quota of topic changes is averaged over.
@@ -70,7 +70,7 @@ replication.quota.window.size.seconds
     How long one window of replication throttles is.
 
 alter.log.dirs.replication.quota.window.size.seconds
-    How long one window of the throttle of moves between directories is.
+    How long one window of the byte rate of moves between directories is.
 
 controller.quota.window.size.seconds
     How long one window of the quota of topic changes is.
