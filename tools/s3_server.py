@@ -1,7 +1,7 @@
 """A real S3 server for tests and trials: versitygw (Apache-2.0), built from the Go module proxy and kept in a cache.
 
-    python3 tools/s3_server.py build           build it, in about three minutes the first time; print its path
-    python3 tools/s3_server.py serve FOLDER    serve the folders in FOLDER as buckets; print what clients need
+    python3 -m tools.s3_server build           build it, in about three minutes the first time; print its path
+    python3 -m tools.s3_server serve FOLDER    serve the folders in FOLDER as buckets; print what clients need
 
 The binary lies in `$XDG_CACHE_HOME/odradek-interop` (`~/.cache/odradek-interop`), by version: never in the checkout.
 """
@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from tools.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,13 +73,6 @@ def environment(port: int) -> dict[str, str]:
     }
 
 
-def free_port() -> int:
-    """Return a port of the loopback interface that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[int]:
     """Serve the buckets in a folder, and give the port.
@@ -88,7 +83,7 @@ def serving(folder: Path) -> Iterator[int]:
     Raises:
         ServerMissingError: It cannot be built, or does not start.
     """
-    port = free_port()
+    (port,) = free_ports(1)
     keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
     command = [str(build()), "--port", f"127.0.0.1:{port}", "posix", str(folder)]
     process = subprocess.Popen(

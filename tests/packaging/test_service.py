@@ -20,8 +20,8 @@ from odradek.kernel.config.listeners import parse_listeners
 from odradek.kernel.config.settings import read_settings
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataResponse
 from tests.broker.broker_process import Client
+from tools.ports import free_ports
 from tools.render_configuration import own_registry
-from tools.s3_server import free_port
 
 from .building import ROOT, Environment, plain_environment, run
 
@@ -118,7 +118,8 @@ class Service:
 
 @pytest.fixture
 def service(installed: Environment, tmp_path: Path) -> Iterator[Service]:
-    ports = {":9092": f":{free_port()}", ":8080": f":{free_port()}", "/var/lib/odradek": str(tmp_path)}
+    clients, observers = free_ports(2)
+    ports = {":9092": f":{clients}", ":8080": f":{observers}", "/var/lib/odradek": str(tmp_path)}
 
     def here(text: str) -> str:
         for image, machine in ports.items():

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import attrs
@@ -31,6 +28,7 @@ from odradek.spark_plugin.ranges import OffsetRange
 from tests.interop.brokers import KafkaProcess
 from tests.interop.clients import MissingClientError, skip_or_fail
 from tests.spark_plugin.client.test_against_our_broker import aborted_in, send, settings, values, write_one_of_each
+from tools.ports import free_ports
 
 pytestmark = pytest.mark.interop
 
@@ -38,7 +36,6 @@ MODULES = "org.apache.kafka.common.security"
 PLAIN = f'{MODULES}.plain.PlainLoginModule required username="alice" password="secret"'
 SCRAM = f'{MODULES}.scram.ScramLoginModule required username="bob" password="se,cr=et"'
 BEARER = f'{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="carol"'
-PORTS = (10_000, 20_000)
 SCRAM_HASHES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 
 
@@ -50,18 +47,6 @@ class Kafka:
     sasl: str
     tls: str
     authority: str
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody has, of those that no system gives out by itself: the brokers of tests beside ask it."""
-    found: list[int] = []
-    with ExitStack() as stack:
-        while len(found) < count:
-            port = random.randrange(*PORTS)
-            with suppress(OSError):  # taken
-                stack.enter_context(socket.create_server(("127.0.0.1", port)))
-                found.append(port)
-    return found
 
 
 def kafka_options(ports: list[int], keystore: Path) -> list[str]:
