@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 
 import attrs
@@ -26,6 +28,10 @@ class Build:
 
     python: Path
     settings: Mapping[str, str] = attrs.field(factory=dict)
+
+
+THIS = Build(Path(sys.executable))
+"""The one that is tested."""
 
 
 class Node:
@@ -104,3 +110,24 @@ class Node:
     def resume(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def alive(nodes: Mapping[int, Node], builds: Mapping[int, Build]) -> Iterator[None]:
+    """Start brokers, by their numbers, beside each other, and kill what is left of them in the end.
+
+    What fails within says what they have said.
+    """
+    try:
+        for number, node in nodes.items():
+            node.launch(builds[number])
+        for node in nodes.values():
+            node.wait_ready()
+        yield
+    except BaseException as error:
+        for number, node in nodes.items():
+            error.add_note(f"broker {number} {'runs' if node.is_running else 'has ended'}; it said:\n{node.said}")
+        raise
+    finally:
+        for node in nodes.values():
+            node.kill()

@@ -25,7 +25,7 @@ from tests.waiting import until
 
 from . import namespaces
 from .billing import BILLS
-from .node_processes import Build, Node
+from .node_processes import THIS, Node
 from .test_processes import PATIENCE_S
 from .test_real_faults import NO_SETTINGS, REPLICAS, TOPIC, Settings, fill
 from .test_secured_brokers import Authority
@@ -36,7 +36,6 @@ DISK_SIZE: Final = "384m"
 SESSION_MS: Final = 2_000
 STUTTERS: Final = 40
 STANDS_S, GOES_S = 0.3, 0.03
-THIS: Final = Build(Path(sys.executable))
 
 
 @attrs.frozen

@@ -7,7 +7,6 @@ What Kafka's `replica_scale_test` checks. In the gate there are few topics; with
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -17,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from .node_processes import Build
+from .node_processes import THIS
 from .test_processes import PATIENCE_S
 from .test_rolled_builds import started
 
@@ -26,7 +25,6 @@ TOPICS_OF_KAFKAS: Final = 50
 PARTITIONS: Final = 34
 RECORDS: Final = 3
 """Of each partition, before and after."""
-THIS: Final = Build(Path(sys.executable))
 
 
 def names_of(topics: int) -> list[str]:

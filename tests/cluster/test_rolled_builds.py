@@ -31,7 +31,7 @@ from tests.packaging.building import Environment, build
 from tests.packaging.conftest import copy_checkout
 
 from .billing import Bills, create_topics
-from .node_processes import Build, Node
+from .node_processes import Build, Node, alive
 from .simulated import CONNECTION
 from .test_processes import PATIENCE_S
 from .test_real_faults import Load, check, read_all
@@ -60,17 +60,10 @@ def started(folder: Path, build: Build) -> Iterator[dict[int, Node]]:
             free_port=lambda host: free_port(host, held),
         )
         nodes = {plan.node_id: Node(plan.options, plan.data_dir) for plan in plans}
-        try:
-            for node in nodes.values():
-                node.launch(build)
-            for node in nodes.values():
-                node.wait_ready()
+        with alive(nodes, dict.fromkeys(nodes, build)):
             yield nodes
             for node in reversed(nodes.values()):
                 node.stop()
-        finally:
-            for node in nodes.values():
-                node.kill()
 
 
 def set_level(nodes: Mapping[int, Node], level: int, how: int, *, feature: str = METADATA_VERSION) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ import pytest
 from odradek.cli.serve_many import free_port
 
 from .billing import create_topics
-from .node_processes import Build, Node
+from .node_processes import Build, Node, alive
 from .test_processes import PATIENCE_S
 from .test_real_faults import Load, Settings, check, read_all
 from .test_secured_brokers import HOST, Authority
@@ -57,23 +57,6 @@ def builds(node_id: int, ports: dict[str, int], controller_port: int, authority:
     return found
 
 
-@contextmanager
-def running(nodes: dict[int, Node], first: dict[int, Build]) -> Iterator[None]:
-    try:
-        for node_id, node in nodes.items():
-            node.launch(first[node_id])
-        for node in nodes.values():
-            node.wait_ready()
-        yield
-    except BaseException as error:
-        for node_id, node in nodes.items():
-            error.add_note(f"broker {node_id} {'runs' if node.is_running else 'has ended'}; it said:\n{node.said}")
-        raise
-    finally:
-        for node in nodes.values():
-            node.kill()
-
-
 @pytest.fixture
 def ports() -> Iterator[dict[int, dict[str, int]]]:
     """Ports of each broker; held until the test ends, since brokers take and leave them as they go."""
@@ -105,7 +88,7 @@ def test_a_cluster_goes_from_plaintext_to_tls_listener_by_listener(
             nodes[number].start(steps[number][step])
             load.await_more()
 
-    with running(nodes, {number: each[0] for number, each in steps.items()}):
+    with alive(nodes, {number: each[0] for number, each in steps.items()}):
         create_topics(open_to_all)
         before = Load(open_to_all)
         with before.running():

@@ -5,7 +5,6 @@ What Kafka's `security_test` checks between brokers: a certificate of another ho
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,10 +17,9 @@ from confluent_kafka.cimpl import NewTopic
 from odradek.cli.serve_many import free_port
 from tests.waiting import until
 
-from .node_processes import Build, Node
+from .node_processes import THIS, Node, alive
 
 HOST = "localhost"
-THIS = Build(Path(sys.executable))
 COUNT = 30
 
 
@@ -73,15 +71,8 @@ def started(folder: Path, authority: Authority) -> Iterator[dict[int, Node]]:
             node_id: Node(options_of(node_id, ports, controller_port, authority), folder / str(node_id))
             for node_id in ports
         }
-        try:
-            for node in nodes.values():
-                node.launch(THIS)
-            for node in nodes.values():
-                node.wait_ready()
+        with alive(nodes, dict.fromkeys(nodes, THIS)):
             yield nodes
-        finally:
-            for node in nodes.values():
-                node.kill()
 
 
 def create(admin: AdminClient, name: str, *replicas: list[int]) -> None:
