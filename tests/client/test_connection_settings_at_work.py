@@ -13,14 +13,16 @@ import trio.testing
 
 from odradek.client import Admin, BrokerError, ClientError, ClientTimeoutError, Consumer, Producer
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.clock import TrioClock
 from odradek.kernel.machine.network import Network
 from odradek.kernel.peers import connection
 from odradek.kernel.peers.connection import connect_stream
+from odradek.kernel.peers.errors import ConnectionFailedError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_03_metadata import MetadataResponse
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorResponse
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from tests.machines import machine_with
+from tests.machines import WiredNetwork, machine_with
 from tests.waiting import PATIENCE_S
 
 from .fake_broker import fake_broker
@@ -84,6 +86,39 @@ def test_an_idle_connection_is_kept_where_nothing_limits_it() -> None:
             await trio.sleep(3_000)
             await producer.send("t", "two")
             assert connections_count == len(brokers.connects_s[1])
+
+    with_brokers(test)
+
+
+def test_who_asks_again_the_moment_a_connection_breaks_and_who_asks_later_share_one() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        async def connect(host: str, port: int) -> trio.abc.HalfCloseableStream:
+            await trio.sleep(1)
+            return await brokers.connect(host, port)
+
+        machine = machine_with(clock=TrioClock(), random=random.Random(5), network=WiredNetwork(connect))
+        settings = {"bootstrap.servers": "node:1", "linger.ms": 0, "metadata.max.age.ms": QUIET}
+        async with Producer(settings, machine=machine) as producer:
+            await producer.send("t", "x")
+            links = producer._brokers
+            assert links is not None
+            broken = links.connection_to(1)
+            assert broken is not None
+            connections_count, found = len(brokers.connects_s[1]), []
+
+            async def ask(pause_s: float) -> None:
+                await broken.wait_closed()
+                await trio.sleep(pause_s)
+                found.append(await links.connect(1))
+
+            async with trio.open_nursery() as nursery:
+                for pause_s in (0, 0.5, 1.5):  # at once, while it is made, and when it is there
+                    nursery.start_soon(ask, pause_s)
+                await trio.testing.wait_all_tasks_blocked()
+                broken.close(ConnectionFailedError("it broke"))
+
+            assert [links.connection_to(1)] * 3 == found
+            assert connections_count + 1 == len(brokers.connects_s[1])
 
     with_brokers(test)
 

@@ -174,6 +174,7 @@ class Brokers:
         if pause_ms > 0:
             await trio.sleep(pause_ms / 1_000)
         setup_ms = self._setup.pause_ms(link.failures_count + 1)
+        made: Connection | None = None
         try:
             async with open_connection(
                 node.host,
@@ -183,7 +184,7 @@ class Brokers:
                 setup_timeout_ms=setup_ms,
                 network=self._network,
             ) as connection:
-                link.connection = connection
+                link.connection = made = connection
                 link.failures_count = 0
                 if connection.features_epoch >= self._features_epoch:
                     self._features_epoch, self._features = connection.features_epoch, connection.features
@@ -193,10 +194,12 @@ class Brokers:
         except (ConnectionFailedError, UnsupportedVersionError) as error:
             attempt.error = error
         finally:
+            # It takes some ticks from the break to here: by now, both may be those of who has asked again meanwhile.
+            if link.connection is made:
+                link.connection = None
             failed = link.attempt is attempt
-            link.attempt = None
-            link.connection = None
             if failed:
+                link.attempt = None
                 link.failures_count += 1
                 if attempt.error is None:
                     attempt.error = ConnectionFailedError("the client was closed")
