@@ -71,6 +71,7 @@ class ScriptedBrokers:
         held: Brokers that answer no Produce before `release`.
         errors: What the next Produce requests are answered with, whatever the partition; then all are appended.
         refusals: What the next requests of other APIs are answered with, by key: an answer, or None for silence.
+        answers: What answers requests of other APIs, by key: given the request it returns an answer, or None.
         logs: What was appended, by topic and partition.
         fetched: What Fetch brings of any partition, once.
         connects_s: When somebody tried to connect, by broker.
@@ -87,6 +88,7 @@ class ScriptedBrokers:
     held: set[int] = attrs.field(factory=set)
     errors: deque[ErrorCode] = attrs.field(factory=deque)
     refusals: dict[int, deque[Any]] = attrs.field(factory=dict)
+    answers: dict[int, Callable[[Any], Awaitable[Any]]] = attrs.field(factory=dict)
     logs: dict[tuple[str, int], ModelPartition] = attrs.field(factory=dict)
     fetched: bytes = b""
     connects_s: dict[int, list[float]] = attrs.field(factory=dict)
@@ -200,6 +202,8 @@ class ScriptedBrokers:
     async def _answer(self, api_key: int, request: Any) -> Any:
         if api_key == FETCH:
             return await self._fetch(request)
+        if api_key in self.answers:
+            return await self.answers[api_key](request)
         answers: dict[int, Any] = {
             PRODUCE: self._produce,
             LIST_OFFSETS: self._list_offsets,

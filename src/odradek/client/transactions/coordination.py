@@ -23,11 +23,10 @@ from odradek.kernel.wire.messages.api_28_txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 
-from ..brokers import now_ms
 from ..errors import ClientTimeoutError
 from ..group.coordinator import CoordinatorLink, KeyType
 from ..group.member import by_topic
-from .machine import State, TransactionMachine, Verdict, judge
+from .machine import State, TransactionMachine, Verdict, is_refusal, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -60,12 +59,29 @@ class _Question:
         codes_of: The error codes in an answer.
         what: For errors.
         version_max: Speak no newer version.
+        begins: Whether the coordinator knows of the transaction once it has done this.
     """
 
     message: Message
     codes_of: Callable[[Any], Iterable[int]]
     what: str
     version_max: int | None = None
+    begins: bool = False
+
+
+@attrs.define
+class _Attempts:
+    """What became of one question so far.
+
+    Attributes:
+        failures_count: How often it was asked in vain.
+        last: How it failed the last time.
+        is_in_doubt: Whether a coordinator may have done it all the same.
+    """
+
+    failures_count: int = 0
+    last: str = "no coordinator is known"
+    is_in_doubt: bool = False
 
 
 def _top_code(response: Any) -> Iterable[int]:
@@ -104,6 +120,8 @@ class Transactions:
         self._link = CoordinatorLink(brokers, machine.transactional_id, KeyType.TRANSACTION, backoff)
         self._groups: dict[str, CoordinatorLink] = {}
         self._has_news = trio.Event()
+        self._adding: trio.Event | None = None
+        """Set when the AddPartitionsToTxn that is under way has come to its end."""
 
     # Calls of the user.
 
@@ -172,8 +190,7 @@ class Transactions:
                 producer_epoch=machine.producer_epoch,
                 group_id=group.group_id,
             )
-            machine.has_begun = True
-            await self._ask(self._link, _Question(add, _top_code, "AddOffsetsToTxn"))
+            await self._ask(self._link, _Question(add, _top_code, "AddOffsetsToTxn", begins=True))
         commit = TxnOffsetCommitRequest(
             transactional_id=machine.transactional_id,
             group_id=group.group_id,
@@ -238,6 +255,8 @@ class Transactions:
 
     async def _end(self, *, is_commit: bool) -> None:
         machine = self.machine
+        await self._stop_adding()
+        machine.raise_error()
         if machine.has_begun:
             request = EndTxnRequest(
                 transactional_id=machine.transactional_id,
@@ -263,44 +282,75 @@ class Transactions:
         Raises:
             ClientError: As the callers say.
         """
-        deadline_ms = now_ms() + self._max_block_ms
-        failures_count = 0
-        last = "no coordinator is known"
-        with trio.move_on_at(deadline_ms / 1_000):
+        attempts = _Attempts()
+        with trio.move_on_after(self._max_block_ms / 1_000):
             while True:
-                pause_ms = None
-                try:
-                    response = await link.request(question.message, version_max=question.version_max)
-                except ClientError as error:
-                    if not error.retriable:
-                        raise
-                    last = str(error)
-                else:
-                    code = _worst(question.codes_of(response))
-                    verdict = judge(code)
-                    if verdict is Verdict.DONE:
-                        return response
-                    last = f"{code.name}: {code.text}"
-                    if verdict is Verdict.FIND:
-                        link.forget()
-                    elif verdict is not Verdict.AGAIN:
-                        raise self.machine.refused(code, f"{question.what}: {code.text}")
-                    if code is ErrorCode.CONCURRENT_TRANSACTIONS:
-                        pause_ms = _CONCURRENT_PAUSE_MS
-                failures_count += 1
-                await trio.sleep((pause_ms or self._backoff.pause_ms(failures_count)) / 1_000)
-        raise ClientTimeoutError(f"{question.what} had no success within max.block.ms={self._max_block_ms}: {last}")
+                response = await self._attempt(link, question, attempts)
+                if response is not None:
+                    return response
+        raise ClientTimeoutError(
+            f"{question.what} had no success within max.block.ms={self._max_block_ms}: {attempts.last}"
+        )
+
+    async def _attempt(self, link: CoordinatorLink, question: _Question, attempts: _Attempts) -> Any:
+        """Ask once; without success, pause, and return None: ask again."""
+        pause_ms = None
+        try:
+            response, code = await self._request(link, question)
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            attempts.last = str(error)
+            attempts.is_in_doubt = True
+        else:
+            verdict = judge(code)
+            if verdict is Verdict.DONE:
+                return response
+            attempts.last = f"{code.name}: {code.text}"
+            attempts.is_in_doubt = attempts.is_in_doubt or not is_refusal(code)
+            if verdict is Verdict.FIND:
+                link.forget()
+            elif verdict is not Verdict.AGAIN:
+                raise self.machine.refused(code, f"{question.what}: {code.text}")
+            if code is ErrorCode.CONCURRENT_TRANSACTIONS:
+                pause_ms = _CONCURRENT_PAUSE_MS
+        attempts.failures_count += 1
+        await trio.sleep((pause_ms or self._backoff.pause_ms(attempts.failures_count)) / 1_000)
+        return None
+
+    async def _request(self, link: CoordinatorLink, question: _Question) -> tuple[Any, ErrorCode]:
+        """Return a coordinator's answer and error; unless it refuses, it may know of the transaction from now on."""
+        is_refused = False
+        try:
+            response = await link.request(question.message, version_max=question.version_max)
+            code = _worst(question.codes_of(response))
+            is_refused = is_refusal(code)
+        except ClientError as error:
+            is_refused = not error.retriable  # by ourselves: nothing was sent
+            raise
+        finally:
+            if question.begins and not is_refused:
+                self.machine.has_begun = True
+        return response, code
 
     async def run(self) -> None:
         """Tell the coordinator of partitions that are new in a transaction (version 1); runs until cancelled."""
         while True:
             await self._has_news.wait()
             self._has_news = trio.Event()
+            self._adding = trio.Event()
             with suppress(ClientError):  # kept by the machine; a time-out shows in the records, which wait for this
                 await self._add_partitions()
+            self._adding.set()
+            self._adding = None
             self._sender.wake()
 
     async def _add_partitions(self) -> None:
+        """Ask until it is done, refused, or not wanted any more.
+
+        Where it may have been done already it is asked on even then: only who knows that there is a transaction can
+        tell the coordinator to end it. *Source:* Java's producer, which ends none before this is answered.
+        """
         machine = self.machine
         partitions = machine.to_add
         if not partitions:
@@ -314,11 +364,29 @@ class Transactions:
                 for topic, numbers in by_topic(partitions).items()
             ],
         )
-        machine.has_begun = True
-        await self._ask(
-            self._link, _Question(request, _partition_codes, "AddPartitionsToTxn", _ADD_PARTITIONS_VERSION_MAX)
+        question = _Question(request, _partition_codes, "AddPartitionsToTxn", _ADD_PARTITIONS_VERSION_MAX, begins=True)
+        attempts = _Attempts()
+        with trio.move_on_after(self._max_block_ms / 1_000):
+            while machine.to_add or (attempts.is_in_doubt and machine.state is not State.FATAL_ERROR):
+                if await self._attempt(self._link, question, attempts) is not None:
+                    machine.added(partitions)
+                    return
+
+    async def _stop_adding(self) -> None:
+        """Wait until no partition is being added: one that came after the end would begin another transaction.
+
+        Raises:
+            ClientTimeoutError: The coordinator did not answer in `max.block.ms`.
+        """
+        self.machine.add_no_more()
+        if self._adding is None:
+            return
+        with trio.move_on_after(self._max_block_ms / 1_000):
+            await self._adding.wait()
+            return
+        raise ClientTimeoutError(
+            f"AddPartitionsToTxn had no success within max.block.ms={self._max_block_ms}: what it asked for may be done"
         )
-        machine.added(partitions)
 
 
 def _partition_codes(response: Any) -> Iterable[int]:

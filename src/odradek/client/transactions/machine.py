@@ -69,6 +69,7 @@ NEXT: Final = {
     State.FATAL_ERROR: set(),
 }
 """Where each state may lead to; FATAL_ERROR is reached from all."""
+_GIVEN_UP: Final = frozenset({State.ABORTABLE_ERROR, State.ABORTING})
 
 
 class Verdict(Enum):
@@ -124,6 +125,24 @@ def judge(code: ErrorCode) -> Verdict:
     if found is not None:
         return found
     return Verdict.AGAIN if code.retriable else Verdict.FATAL
+
+
+_NOTHING_DONE: Final = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+def is_refusal(code: ErrorCode) -> bool:
+    """Say whether a coordinator that answers so has certainly done nothing.
+
+    It may find itself no coordinator any more, or not available, after it wrote down what was asked: the next one
+    reads it there.
+    """
+    return code in _NOTHING_DONE or judge(code) in {Verdict.ABORT, Verdict.FENCED, Verdict.FATAL}
 
 
 @attrs.define(eq=False)
@@ -249,9 +268,14 @@ class TransactionMachine:
         return frozenset(self._pending) if self.state in {State.IN_TRANSACTION, State.COMMITTING} else frozenset()
 
     def added(self, partitions: frozenset[TopicPartition]) -> None:
-        """Take note that the coordinator knows of these."""
-        self._pending -= partitions
-        self._added |= partitions
+        """Take note that the coordinator knows of these; of those that are not to be added any more, nothing is."""
+        known = partitions & self._pending
+        self._pending -= known
+        self._added |= known
+
+    def add_no_more(self) -> None:
+        """Give up what is still to be added: all records have come to their end, so that none goes there."""
+        self._pending.clear()
 
     def may_send(self, partition: TopicPartition) -> bool:
         """Say whether batches for a partition may leave."""
@@ -272,6 +296,8 @@ class TransactionMachine:
         verdict = judge(code)
         if verdict is Verdict.ABORT and self.state in {State.IN_TRANSACTION, State.COMMITTING}:
             return self._abortable(TransactionAbortableError(code, detail))
+        if verdict is Verdict.ABORT and self.state in _GIVEN_UP and not self.is_end_sent:
+            return TransactionAbortableError(code, detail)  # of a transaction that is given up already
         return self._fatal(code, detail)
 
     def batch_failed(self, error: ClientError, *, was_numbered: bool) -> None:
