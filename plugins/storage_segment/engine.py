@@ -299,7 +299,7 @@ class SegmentEngine:
         """See `LogOwner.make_directory`."""
         key = partition.topic_partition
         home = self._homes[key]
-        home.make_log_directory(home.path / str(key))
+        home.make_log_directory(key)
         self._unmade.discard(key)
         self._checkpoints.note(key)
         home.topic_ids[key] = ZERO_ID  # until the disk has it
@@ -326,9 +326,7 @@ class SegmentEngine:
         home.recovery_points[partition.topic_partition] = recovery_point
         home.log_start_offsets[partition.topic_partition] = log_start_offset
         home.note_changed()
-        copy = home.copy_checkpoints()
-        home.write_checkpoints(copy)
-        home.put_checkpoints(copy)
+        home.keep()
         home.sync()
 
     def _discard(self, path: Path, delay_ms: int) -> None:
@@ -428,6 +426,7 @@ class SegmentEngine:
         self._homes[key] = target
 
     def _take_in(self, future: Path, target: LogDir, key: TopicPartition) -> None:
+        target.begin_anew(key)
         self._files.rename(future, target.path / str(key))
         self._files.fsync_directory(target.path)
 

@@ -50,7 +50,7 @@ from .formats import (
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from odradek.kernel.api import FileLock, Files
@@ -103,6 +103,7 @@ class LogDir:
         self._has_clean_ends = False
         self._copies_count = 0
         self._newest_copy = 0
+        self._forgotten: dict[TopicPartition, int] = {}
         self._reserve_bytes = 0
 
     @property
@@ -188,6 +189,8 @@ class LogDir:
             # A clean shutdown has made the checkpoints' names durable.
             self.named_recovery_points = dict(self.recovery_points)
             self.is_kept, self._has_changed = True, False
+        for gone in {key for offsets in self._offsets() for key in offsets} - self.topic_ids.keys():
+            self.forget(gone)
         if RESERVE in names:
             self._reserve_bytes = self._files.stat(self.path / RESERVE).size_bytes
         self.fill_reserve()
@@ -307,10 +310,38 @@ class LogDir:
                 self._files.unlink(self._unfinished(copy, name))
         if is_newest:
             self.named_recovery_points = copy.offsets[RECOVERY_POINTS]
+            self._forgotten = {key: number for key, number in self._forgotten.items() if number >= copy.number}
         self._newest_copy = max(self._newest_copy, copy.number)
 
     def _unfinished(self, copy: CheckpointCopy, name: str) -> Path:
         return self.path / f"{name}.{copy.number}.tmp"
+
+    def keep(self) -> None:
+        """Write the checkpoints, and give them their names, which last from the next sync on. Blocks.
+
+        Raises:
+            OSError: The disk fails.
+        """
+        copy = self.copy_checkpoints()
+        try:
+            self.write_checkpoints(copy)
+            self.put_checkpoints(copy)
+        except OSError:
+            self.note_changed()
+            raise
+
+    def begin_anew(self, key: TopicPartition) -> None:
+        """Have no checkpoint tell of a log that was deleted before another one gets its name.
+
+        After a crash its offsets would be taken for the new one's, and hide records, or tell that they were checked.
+        Blocks, if so: the first time after one log or many were forgotten, unless a checkpoint came between. That the
+        new names last needs no sync here: the flush that makes the new log's own name last makes them last too.
+
+        Raises:
+            OSError: The disk fails.
+        """
+        if key in self._forgotten:
+            self.keep()
 
     def sync(self) -> None:
         """Make the names in the directory durable. Blocks."""
@@ -324,13 +355,15 @@ class LogDir:
         epoch = broker_epoch if broker_epoch >= 0 else self.previous_broker_epoch
         replace_file(self._files, self.path / CLEAN_SHUTDOWN, encode_clean_shutdown(epoch), is_durable=True)
 
-    def make_log_directory(self, path: Path) -> None:
+    def make_log_directory(self, key: TopicPartition) -> None:
         """Make the directory of a new log.
 
         Raises:
             StorageError: It is there, with records of nobody.
             OSError: The disk fails.
         """
+        self.begin_anew(key)
+        path = self.path / str(key)
         try:
             self._files.mkdir(path)
         except FileExistsError:
@@ -342,11 +375,15 @@ class LogDir:
                 ) from None
 
     def forget(self, partition: TopicPartition) -> None:
-        """Know nothing of a log any more."""
+        """Know nothing of a log any more; checkpoints may tell of it until the next one: see `begin_anew`."""
         self.note_changed()
         self.topic_ids.pop(partition, None)
-        for offsets in (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_ends):
-            offsets.pop(partition, None)
+        told = [offsets.pop(partition, None) for offsets in self._offsets()]
+        if any(offset is not None for offset in told):
+            self._forgotten[partition] = self._copies_count
+
+    def _offsets(self) -> Sequence[dict[TopicPartition, int]]:
+        return self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_ends
 
     def info(self) -> LogDirInfo:
         """Return what DescribeLogDirs shows."""

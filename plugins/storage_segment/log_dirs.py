@@ -104,7 +104,7 @@ class LogDirs:
             for partition in [p for p in log_dir.topic_ids if p in seen]:
                 _logger.warning("%s is in %s too: the one in %s is set aside", partition, seen[partition], log_dir)
                 self.guard(log_dir, partial(self.mark, log_dir, partition, STRAY_DIRECTORY), "rename in")
-                del log_dir.topic_ids[partition]
+                log_dir.forget(partition)
             seen.update(dict.fromkeys(log_dir.topic_ids, log_dir))
 
     def guard(self, log_dir: LogDir, action: Callable[[], _T], what: str) -> _T | None:
