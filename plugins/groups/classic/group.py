@@ -436,7 +436,8 @@ class ClassicGroup:
 
 
 def _names(protocols: Iterable[MemberProtocol]) -> list[str]:
-    return [name for name, _ in protocols]
+    """Return what is counted of a member: each name once, though a client may offer it twice."""
+    return list(dict.fromkeys(name for name, _ in protocols))
 
 
 def _since_commit(commit_timestamp_ms: int) -> int:

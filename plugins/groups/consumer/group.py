@@ -408,7 +408,10 @@ def _assignor_of(member: Member | None) -> tuple[str, ...]:
 
 
 def _protocols_of(member: Member) -> tuple[str, ...]:
-    return () if member.classic is None else tuple(one.name for one in member.classic.supported_protocols)
+    """Return what is counted of a member: each name once, though a client may offer it twice."""
+    return (
+        () if member.classic is None else tuple(dict.fromkeys(one.name for one in member.classic.supported_protocols))
+    )
 
 
 _COUNTED: Final[tuple[tuple[Callable[[ConsumerGroup], dict[str, int]], Callable[[Member], Collection[str]]], ...]] = (

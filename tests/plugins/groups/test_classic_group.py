@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from odradek.kernel.api import ErrorCode, ProducerIdentity
+from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.kernel.wire.messages.consumer_protocol import encode_assignment, new_assignment
 from odradek.plugins.groups.classic import rebalance
 from odradek.plugins.groups.classic.states import COMPLETING, PREPARING, STABLE
+from odradek.plugins.groups.group import Caller
+from odradek.testing.shard_harness import RecordingWaiter
 
-from .driven import GROUP, DrivenGroups, code_of
+from .driven import CLIENT, GROUP, DrivenGroups, code_of, subscription
 
 if TYPE_CHECKING:
     from odradek.plugins.groups.classic.group import ClassicGroup
-    from odradek.testing.shard_harness import RecordingWaiter
 
 AT_ONCE = {"group.initial.rebalance.delay.ms": 0}
 PRODUCER = ProducerIdentity(7, 0)
@@ -241,6 +243,36 @@ def test_a_static_member_that_has_nothing_to_give_up_comes_back_without_a_rebala
     back = driven.join("a", member_id="", instance_id="a", version=9, protocols=COOPERATIVE, owned={})
 
     assert (group_of(driven).state, back.response.generation_id, back.response.skip_assignment) == (STABLE, 1, True)
+
+
+# -------------------------------------------------------------------------------------------------------- protocols
+
+
+def join_by(driven: DrivenGroups, name: str, *protocols: str) -> RecordingWaiter:
+    """Have a member join, offering protocols, which may be named twice."""
+    request = JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=300_000,
+        rebalance_timeout_ms=20_000,
+        member_id=driven.member_ids.get(name, ""),
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name=protocol, metadata=subscription(["t"])) for protocol in protocols],
+    )
+    waiter = RecordingWaiter()
+    caller = Caller(CLIENT, "/127.0.0.1", 3)
+    driven.harness.submit(lambda shard, now_ms: shard.join(request, caller, waiter, now_ms), waiter)
+    return waiter
+
+
+def test_a_protocol_that_a_member_names_twice_counts_once() -> None:
+    driven = DrivenGroups(AT_ONCE)
+    joined(driven, a=20_000, b=20_000)
+    synced(driven, "a", "b")
+    waiters = [join_by(driven, "b", "range", "range"), join_by(driven, "a", "range")]
+    driven.harness.advance(0)
+
+    assert [(waiter.response.error_code, waiter.response.generation_id) for waiter in waiters] == [(0, 2), (0, 2)]
+    assert waiters[1].response.protocol_name == "range"
 
 
 # ---------------------------------------------------------------------------------------------------- who may commit

@@ -97,8 +97,9 @@ class DrivenConsumers(DrivenGroups):
         protocol: str = "cooperative-sticky",
         protocol_type: str = "consumer",
         metadata: bytes | None = None,
+        protocols: Sequence[tuple[str, bytes]] = (),
     ) -> RecordingWaiter:
-        """Join with the classic protocol, telling what is owned."""
+        """Join with the classic protocol, telling what is owned, or by several protocols and what is said for each."""
         told = encode_subscription(new_subscription(topics, owned=owned or {})) if metadata is None else metadata
         request = JoinGroupRequest(
             group_id=GROUP,
@@ -107,7 +108,9 @@ class DrivenConsumers(DrivenGroups):
             member_id=self.member_ids.get(name, ""),
             group_instance_id=instance_id,
             protocol_type=protocol_type,
-            protocols=[JoinGroupRequestProtocol(name=protocol, metadata=told)],
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols or ((protocol, told),)
+            ],
         )
         waiter = RecordingWaiter()
         caller = Caller(CLIENT, "/127.0.0.1", version)

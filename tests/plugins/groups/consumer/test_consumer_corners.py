@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from odradek.kernel.api import TimerKey
 
+TOLD = encode_subscription(new_subscription(["t"], owned={}))
+
 
 def write(driven: DrivenConsumers, *records: GroupRecord) -> None:
     """Have records in the log that nobody here would write."""
@@ -334,6 +336,23 @@ def test_members_leave_by_instance_id_and_each_gets_its_own_answer() -> None:
     driven.leave(("nobody", None))
 
     assert before == len(driven.harness.log)
+
+
+def test_a_protocol_that_a_classic_member_names_twice_counts_once_in_both_kinds_of_group() -> None:
+    driven = DrivenConsumers()
+    driven.enter("a", "t")
+    twice = (("cooperative-sticky", TOLD), ("cooperative-sticky", TOLD))
+    driven.join_classic("x", ["t"], instance_id="i", protocols=twice)
+    second = driven.join_classic("y", ["t"], instance_id="j")
+
+    assert second.response.error_code == ErrorCode.NONE
+    assert driven.group.classic_protocols == {"cooperative-sticky": 2}
+
+    driven.beat("a", -1)
+    again = [driven.join_classic(name, ["t"], instance_id=instance) for name, instance in (("x", "i"), ("y", "j"))]
+    driven.harness.advance(0)
+
+    assert [waiter.response.error_code for waiter in again] == [ErrorCode.NONE] * 2
 
 
 def test_a_rack_in_a_classic_subscription_is_kept() -> None:
