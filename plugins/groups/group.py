@@ -225,6 +225,18 @@ class ShardPart(Protocol):
         ...
 
 
+def count_names(counts: dict[str, int], names: Iterable[str], change: int) -> None:
+    """Add to counts; what is not counted any more is not in the table."""
+    for name in names:
+        if name not in counts:
+            if change > 0:
+                counts[name] = change
+        elif counts[name] + change > 0:
+            counts[name] += change
+        else:
+            del counts[name]
+
+
 class MembershipOperations(Protocol):
     """The APIs of the classic protocol, on a group of one type; `waiter` is who asks, for answers that come later."""
 

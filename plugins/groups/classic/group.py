@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.kernel.api import NO_TIMESTAMP, ErrorCode, KafkaError, run_at_once
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
-from ..group import CONSUMER_PROTOCOL_TYPE
+from ..group import CONSUMER_PROTOCOL_TYPE, count_names
 from ..group_type import GroupType
 from ..records import GroupRecord
 from .member import ClassicMember, MemberProtocol
@@ -64,7 +64,7 @@ class ClassicGroup:
         self.previous_state = DEAD
         self.state_timestamp_ms = now_ms
         self._protocol_type: str | None = None
-        self._protocol_counts: Counter[str] = Counter()
+        self._protocol_counts: dict[str, int] = {}
         self._subscribed_topics: frozenset[str] | None = None
         self._awaiting_join_count = 0
 
@@ -240,7 +240,7 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
-        self._protocol_counts.update(_names(member.protocols))
+        count_names(self._protocol_counts, _names(member.protocols), 1)
         self._read_topics(member)
         self.pending_joins.discard(member.member_id)
 
@@ -249,7 +249,7 @@ class ClassicGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             assert member.join_waiter is None, f"{member!r} still waits for an answer"
-            self._protocol_counts.subtract(_names(member.protocols))
+            count_names(self._protocol_counts, _names(member.protocols), -1)
             if member.instance_id is not None:
                 del self.static_members[member.instance_id]
         if self.is_leader(member_id):
@@ -267,9 +267,9 @@ class ClassicGroup:
         session_timeout_ms: int,
     ) -> None:
         """Take what a member says when it joins again."""
-        self._protocol_counts.subtract(_names(member.protocols))
+        count_names(self._protocol_counts, _names(member.protocols), -1)
         member.take_protocols(protocols)
-        self._protocol_counts.update(_names(protocols))
+        count_names(self._protocol_counts, _names(protocols), 1)
         self._read_topics(member)
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
@@ -322,7 +322,7 @@ class ClassicGroup:
             return bool(protocol_type) and bool(list(protocols))
         count = len(self.members)
         return protocol_type == self._protocol_type and any(
-            self._protocol_counts[name] == count for name, _ in protocols
+            self._protocol_counts.get(name, 0) == count for name, _ in protocols
         )
 
     def select_protocol(self) -> str:
@@ -331,7 +331,8 @@ class ClassicGroup:
 
     def _select_protocol_in_steps(self) -> Generator[None, None, str]:
         count = len(self.members)
-        candidates = {name for name, known_by in self._protocol_counts.items() if known_by == count}
+        first = next(iter(self.members.values()))  # what all know it knows, too, and the table may be much longer
+        candidates = {name for name, _ in first.protocols if self._protocol_counts[name] == count}
         votes: Counter[str] = Counter()
         for member in self.members.values():
             votes[member.vote(candidates)] += 1

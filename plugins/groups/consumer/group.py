@@ -16,7 +16,7 @@ import attrs
 
 from odradek.kernel.api import run_at_once
 
-from ..group import CONSUMER_PROTOCOL_TYPE
+from ..group import CONSUMER_PROTOCOL_TYPE, count_names
 from ..group_type import GroupType
 from . import records
 from .access import AccessChecks
@@ -199,13 +199,13 @@ class ConsumerGroup(AccessChecks):
         """Return the topics that somebody would read if members came and went and expressions were no longer used."""
         by_name = dict(self.topics_by_name)
         for member in removed:
-            _count(by_name, member.topics, -1)
+            count_names(by_name, member.topics, -1)
         for member in added:
-            _count(by_name, member.topics, 1)
+            count_names(by_name, member.topics, 1)
         by_regex = dict(self.topics_by_regex)
         for regex in gone_regexes:
             if regex in self.resolved:
-                _count(by_regex, self.resolved[regex].topics, -1)
+                count_names(by_regex, self.resolved[regex].topics, -1)
         return by_name.keys() | by_regex.keys()
 
     def preferred_assignor(self, names: Sequence[str], *, old: Member | None = None, new: Member | None = None) -> str:
@@ -219,8 +219,8 @@ class ConsumerGroup(AccessChecks):
         counts = self.assignors
         if old is not new:
             counts = dict(counts)
-            _count(counts, _assignor_of(old), -1)
-            _count(counts, _assignor_of(new), 1)
+            count_names(counts, _assignor_of(old), -1)
+            count_names(counts, _assignor_of(new), 1)
         best = max(counts.values(), default=0)
         favourites = [name for name, count in counts.items() if count == best]
         return min(favourites, key=lambda name: names.index(name) if name in names else len(names), default=names[0])
@@ -282,10 +282,10 @@ class ConsumerGroup(AccessChecks):
         """Take the topics that match a regular expression."""
         old = self.resolved.pop(regex, None)
         if old is not None:
-            _count(self.topics_by_regex, old.topics, -1)
+            count_names(self.topics_by_regex, old.topics, -1)
         if value is not None:
             new = self.resolved[regex] = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
-            _count(self.topics_by_regex, new.topics, 1)
+            count_names(self.topics_by_regex, new.topics, 1)
 
     def begin_to_time(self, now_ms: int, clock_ms: int) -> None:
         """Take how long ago things were done from what the log says; from here on the wall clock may jump.
@@ -349,8 +349,8 @@ class ConsumerGroup(AccessChecks):
             before = names_of(old) if old is not None else ()
             after = names_of(new) if new is not None else ()
             if before != after:
-                _count(counts(self), before, -1)
-                _count(counts(self), after, 1)
+                count_names(counts(self), before, -1)
+                count_names(counts(self), after, 1)
         self.classic_count += (new is not None and new.is_classic) - (old is not None and old.is_classic)
 
     def _own(self, member: Member) -> None:
@@ -389,18 +389,6 @@ def _made(found: list[GroupRecord], made: Iterable[GroupRecord]) -> Generator[No
     for record in made:
         found.append(record)
         yield
-
-
-def _count(counts: dict[str, int], names: Iterable[str], change: int) -> None:
-    """Add to counts; what is not counted any more is not in the table."""
-    for name in names:
-        if name not in counts:
-            if change > 0:
-                counts[name] = change
-        elif counts[name] + change > 0:
-            counts[name] += change
-        else:
-            del counts[name]
 
 
 def _assignor_of(member: Member | None) -> tuple[str, ...]:

@@ -275,6 +275,22 @@ def test_a_protocol_that_a_member_names_twice_counts_once() -> None:
     assert waiters[1].response.protocol_name == "range"
 
 
+def test_protocols_that_nobody_offers_any_more_are_forgotten() -> None:
+    driven = DrivenGroups(AT_ONCE)
+    joined(driven, a=20_000)
+    group = group_of(driven)
+    synced(driven, "a")
+    for number in range(5):
+        join_by(driven, "a", "range", *(f"{number}-{each}" for each in range(10)))
+        driven.harness.advance(0)
+
+    assert group._protocol_counts == {"range": 1, **{f"4-{each}": 1 for each in range(10)}}
+
+    driven.leave((driven.member_ids["a"], None))
+
+    assert group._protocol_counts == {}
+
+
 # ---------------------------------------------------------------------------------------------------- who may commit
 
 
