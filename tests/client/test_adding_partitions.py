@@ -207,3 +207,42 @@ def test_no_partitions_are_added_for_a_producer_that_failed_for_good() -> None:
         assert before == len(brokers.requests(ADD_PARTITIONS_TO_TXN))
 
     with_producer(test)
+
+
+def test_an_abort_that_waits_in_vain_for_the_coordinator_may_be_repeated() -> None:
+    async def test(brokers: ScriptedBrokers, coordinator: Coordinator, producer: Producer) -> None:
+        coordinator.lost = 1_000
+        await producer.begin_transaction()
+        await producer.enqueue("t", "aborted", partition=0)
+        await trio.sleep(1)
+        began_s = trio.current_time()
+        with pytest.raises(ClientTimeoutError, match=r"max\.block\.ms=5000"):
+            await producer.abort_transaction()
+        assert began_s + 5 == pytest.approx(trio.current_time(), abs=0.1)
+        coordinator.lost = 0
+        await producer.abort_transaction()
+        await transact(producer, "committed")
+
+        assert ends(coordinator) == [False, True]
+        assert brokers.values() == [b"first", b"committed"]
+
+    with_producer(test, max_block_ms=5_000)
+
+
+@pytest.mark.parametrize("away_s", [61, 110])
+def test_records_whose_coordinator_was_away_for_longer_than_a_call_may_block_are_sent_when_it_is_back(
+    away_s: float,
+) -> None:
+    async def test(brokers: ScriptedBrokers, coordinator: Coordinator, producer: Producer) -> None:
+        coordinator.refuses = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        await producer.begin_transaction()
+        delivery = await producer.enqueue("t", "late", partition=0)
+        await trio.sleep(away_s)
+        coordinator.refuses = None
+        with trio.fail_after(2):
+            await delivery.wait()
+        await producer.commit_transaction()
+
+        assert ends(coordinator) == [True]
+
+    with_producer(test)

@@ -339,14 +339,14 @@ class Transactions:
             await self._has_news.wait()
             self._has_news = trio.Event()
             self._adding = trio.Event()
-            with suppress(ClientError):  # kept by the machine; a time-out shows in the records, which wait for this
+            with suppress(ClientError):  # kept by the machine, or it shows in the records, which wait for this
                 await self._add_partitions()
             self._adding.set()
             self._adding = None
             self._sender.wake()
 
     async def _add_partitions(self) -> None:
-        """Ask until it is done, refused, or not wanted any more.
+        """Ask until it is done, refused, or not wanted any more, which may take as long as the records have.
 
         Where it may have been done already it is asked on even then: only who knows that there is a transaction can
         tell the coordinator to end it. *Source:* Java's producer, which ends none before this is answered.
@@ -366,11 +366,10 @@ class Transactions:
         )
         question = _Question(request, _partition_codes, "AddPartitionsToTxn", _ADD_PARTITIONS_VERSION_MAX, begins=True)
         attempts = _Attempts()
-        with trio.move_on_after(self._max_block_ms / 1_000):
-            while machine.to_add or (attempts.is_in_doubt and machine.state is not State.FATAL_ERROR):
-                if await self._attempt(self._link, question, attempts) is not None:
-                    machine.added(partitions)
-                    return
+        while machine.to_add or (attempts.is_in_doubt and machine.state is not State.FATAL_ERROR):
+            if await self._attempt(self._link, question, attempts) is not None:
+                machine.added(partitions)
+                return
 
     async def _stop_adding(self) -> None:
         """Wait until no partition is being added: one that came after the end would begin another transaction.
