@@ -5,6 +5,7 @@
 | another controller leads, as `ControllerNodes` learns | that one, at once |
 | nobody listens there, it cannot be reached, or is of no cluster yet | the next address, at once |
 | a request is not answered in time | the next address |
+| nothing that was asked is answered for `silence_ms`, whoever still waits for it | the next address |
 | NOT_CONTROLLER of who leads, as far as that is known | the same one: it may be about to begin |
 | NOT_CONTROLLER of anybody else | the next address |
 | a fetch of the metadata is answered by one that does not lead | the next address |
@@ -51,7 +52,14 @@ class ControllerChannel(PeerChannel):
     """
 
     def __init__(
-        self, name: str, *, config: BrokerConfig, machine: Machine, nodes: ControllerNodes, but: int = NOBODY
+        self,
+        name: str,
+        *,
+        config: BrokerConfig,
+        machine: Machine,
+        nodes: ControllerNodes,
+        but: int = NOBODY,
+        silence_ms: int | None = None,
     ) -> None:
         """Make a channel without a connection.
 
@@ -61,6 +69,8 @@ class ControllerChannel(PeerChannel):
             machine: Network and chance.
             nodes: Where controllers are.
             but: A controller that is not asked: who asks.
+            silence_ms: How long no answer at all may come to what is due, for a channel on which each waits as long
+                as he likes: the first to wait long enough might be nobody. None where whoever asks sees to it.
 
         Raises:
             ConfigError: A certificate cannot be used.
@@ -79,6 +89,7 @@ class ControllerChannel(PeerChannel):
         self.on_refused: Callable[[tuple[str, int]], object] = lambda _where: None
         self._route = route
         self._rounds_count = 0
+        self._silence_ms = silence_ms
         self.on_failure = self._not_reached
 
     async def request(self, message: Message, *, timeout_ms: int) -> Any:
@@ -115,6 +126,18 @@ class ControllerChannel(PeerChannel):
             connection.version_of(FetchRequest)
         except UnsupportedVersionError as error:
             raise ConnectionFailedError("the controller there is of no cluster yet") from error
+
+    async def _stay(self, connection: Connection) -> None:
+        """See `PeerChannel._stay`: a connection that the network has forgotten ends by nothing else."""
+        where = self._where
+        while self._silence_ms is not None and connection.is_open:
+            due_s = connection.silent_since_s + self._silence_ms / 1000
+            if due_s <= trio.current_time():
+                connection.close(RequestTimeoutError(f"{self.name}: no answer for {self._silence_ms} ms"))
+                self.leave(where)
+            with trio.move_on_at(due_s):
+                await connection.wait_closed()
+        await connection.wait_closed()
 
     def confirm(self) -> None:
         """Stay with who is asked: the others are worth a try again, should it fail."""

@@ -108,11 +108,14 @@ class ClusterMember:
         self.failed_directories: Callable[[], Sequence[UUID]] = tuple
         self.cordoned_directories: Callable[[], Sequence[UUID] | None] = lambda: None
         self._heartbeats = ControllerChannel("heartbeats", config=config, machine=machine, nodes=nodes)
-        self._requests = ControllerChannel("requests", config=config, machine=machine, nodes=nodes)
-        nodes.add_listener(lambda: self._hurry.set())
-        self.controller = RemoteController(
-            self._requests, client_id=f"broker-{config.node_id}", timeout_ms=config.get_int("request.timeout.ms")
+        timeout_ms = config.get_int("request.timeout.ms")
+        # So that what had waited until then can be answered over another connection within its time.
+        silence_ms = timeout_ms // 2
+        self._requests = ControllerChannel(
+            "requests", config=config, machine=machine, nodes=nodes, silence_ms=silence_ms
         )
+        nodes.add_listener(lambda: self._hurry.set())
+        self.controller = RemoteController(self._requests, client_id=f"broker-{config.node_id}", timeout_ms=timeout_ms)
         self.source = source
         self.partition_counts = PartitionCounts(config.node_id, config.get_int(MIN_INSYNC_REPLICAS))
         self.partition_counts.begin(source.image)

@@ -135,7 +135,7 @@ class PeerChannel:
                 self._told.clear()
                 self._connection = connection
                 self._tell()
-                await connection.wait_closed()
+                await self._stay(connection)
                 self._error = str(connection.error)
         finally:
             self._connection = None
@@ -148,6 +148,10 @@ class PeerChannel:
         Raises:
             ConnectionFailedError: He is not.
         """
+
+    async def _stay(self, connection: Connection) -> None:
+        """Wait until the connection has ended, or end it."""
+        await connection.wait_closed()
 
     def _note_failure(self, error: str) -> None:
         if error not in self._told:

@@ -57,34 +57,9 @@ _FIRST_BYTES: Final = 32
 """What is kept of a connection's first answer, to tell who it is that does not speak Kafka's protocol."""
 _CORRELATION_MASK: Final = 2**31 - 1
 _THROTTLED_FROM: Final = {
-    0: 6,
-    1: 8,
-    2: 3,
-    3: 6,
-    8: 4,
-    9: 4,
-    10: 2,
-    11: 3,
-    12: 2,
-    13: 2,
-    14: 2,
-    15: 2,
-    16: 2,
-    18: 2,
-    19: 3,
-    20: 2,
-    21: 1,
-    22: 1,
-    24: 1,
-    25: 1,
-    26: 1,
-    28: 1,
-    32: 2,
-    33: 1,
-    34: 1,
-    35: 1,
-    37: 1,
-    42: 1,
+    **dict(zip((0, 1, 2, 3, 8, 9, 11, 19), (6, 8, 3, 6, 4, 4, 3, 3), strict=True)),
+    **dict.fromkeys((10, 12, 13, 14, 15, 16, 18, 20, 32), 2),
+    **dict.fromkeys((21, 22, 24, 25, 26, 28, 33, 34, 35, 37, 42), 1),
 }
 """From which version on a broker answers at once and leaves the pause to the client (KIP-219), by API key; before, it
 had paused already. APIs that are not here are younger than that."""
@@ -152,6 +127,7 @@ class Connection:
         self._next_correlation_id = 0
         self._versions: dict[int, Versions] | None = None
         self._used_s = trio.current_time()
+        self._awaited_since_s = self._used_s
         self._throttled_until_s = 0.0
         self.features_epoch = -1
         self.features: dict[str, int] = {}
@@ -175,6 +151,11 @@ class Connection:
     def idle_since_s(self) -> float:
         """When it was last used, in trio's time; now while answers are due."""
         return trio.current_time() if self._pending else self._used_s
+
+    @property
+    def silent_since_s(self) -> float:
+        """Since when the oldest request waits, or the broker has answered nothing; now while no answer is due."""
+        return max(self._awaited_since_s, self._throttled_until_s) if self._pending else trio.current_time()
 
     async def wait_closed(self) -> None:
         """Wait until the connection has ended. Cancelled: nothing happens to it."""
@@ -244,10 +225,12 @@ class Connection:
         encoded = wire.encode_request(message, chosen, correlation_id, self._client_id)
         self._next_correlation_id = (correlation_id + 1) & _CORRELATION_MASK
         pending = Pending(correlation_id, api.response, chosen, trio.Event())
+        self._used_s = trio.current_time()
+        if not self._pending:
+            self._awaited_since_s = self._used_s
         (self._pending if is_answered else self._unanswered).append(pending)
         self._outbox += cast("list[bytes]", encoded.parts)
         self._has_output.set()
-        self._used_s = trio.current_time()
         return pending
 
     def retire(self) -> None:
@@ -348,7 +331,7 @@ class Connection:
             pending.response = wire.decode(
                 cls, frame[position:], version=pending.version, elements_max=_ANSWER_ELEMENTS_MAX
             )
-        self._used_s = trio.current_time()
+        self._used_s = self._awaited_since_s = trio.current_time()
         if pending.version >= _THROTTLED_FROM.get(cls.__api_key__, 0):
             throttle_ms = getattr(pending.response, "throttle_time_ms", 0)
             if throttle_ms > 0:

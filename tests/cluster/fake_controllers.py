@@ -84,6 +84,7 @@ class Quorum:
         answered: Which controllers did something, and what, by API key.
         unaware: Controllers that still believe in this leader and epoch.
         silent: Controllers that answer nothing.
+        swallowed: APIs whose next request is the last thing that is heard of its connection.
         strangers: Controllers of another cluster, where they are asked for the log.
         batches: The log, a record in each.
         changed: Set when a fetch that waits is to look again.
@@ -99,6 +100,7 @@ class Quorum:
     answered: list[tuple[int, int]] = attrs.field(factory=list)
     unaware: dict[int, tuple[int, int]] = attrs.field(factory=dict)
     silent: set[int] = attrs.field(factory=set)
+    swallowed: set[int] = attrs.field(factory=set)
     strangers: set[int] = attrs.field(factory=set)
     batches: list[bytes] = attrs.field(factory=list)
     changed: trio.Event = attrs.field(factory=trio.Event)
@@ -155,7 +157,8 @@ class FakeController:
 
     async def _answered(self, frame: bytes) -> bytes:
         header = wire.decode_request_header(frame)
-        if self.node_id in self._quorum.silent:
+        if self.node_id in self._quorum.silent or header.api_key in self._quorum.swallowed:
+            self._quorum.swallowed.discard(header.api_key)
             await trio.sleep_forever()
         api = wire.APIS[header.api_key]
         request = wire.decode(api.request, memoryview(frame), header.api_version, position=header.size_bytes)

@@ -172,6 +172,36 @@ def test_requests_to_a_leader_that_hangs_are_asked_of_the_next_as_soon_as_that_i
     assert elapsed_ms <= 100, "and not when the time-out of a request is over"
 
 
+def test_a_connection_that_is_dead_while_others_live_makes_way_for_a_new_one(tmp_path: Path) -> None:
+    async def main(joined: Joined) -> tuple[int, int]:
+        await joined.join()
+        joined.quorum.swallowed = {ALLOCATE}
+        began_ms = joined.elapsed_ms()
+        return await started_by(joined), joined.elapsed_ms() - began_ms
+
+    given, elapsed_ms = beside_controllers(main, tmp_path)
+
+    assert given == 1, "its heartbeats are answered, so it leads, as everybody knows"
+    assert elapsed_ms <= 15_100, "half the time of a request"
+
+
+def test_a_dead_connection_is_left_though_nobody_waits_long_enough_to_find_out(tmp_path: Path) -> None:
+    async def main(joined: Joined) -> tuple[int, int]:
+        await joined.join()
+        joined.quorum.swallowed = {ALLOCATE}
+        for count in range(20):
+            try:
+                return (await joined.member.ask(ASK, 1000)).producer_id_start // 1000, count
+            except KafkaError as error:
+                if error.code is not ErrorCode.REQUEST_TIMED_OUT:
+                    raise
+        return -1, 20
+
+    given, refused_count = beside_controllers(main, tmp_path)
+
+    assert (given, refused_count) == (1, 15), "one that waits a little does not take it from the others before"
+
+
 def test_a_request_that_no_controller_answers_ends_when_its_time_is_over(tmp_path: Path) -> None:
     async def main(joined: Joined) -> tuple[ErrorCode, int]:
         await joined.join()
