@@ -26,7 +26,8 @@
 | `full_disks`, `tiers`, `tier_offsets` | replicas whose disk is full; whose log has a remote part |
 | `staged_writes`, `flush_service` | Shell: from a staged batch to the disk |
 | `marker_writer`, `known_producers` | ends of transactions; which producers a log from elsewhere knows |
-| `upkeep`, `log_move`, `log_moves`, `directory_reports` | Shell: services: checkpoints, moves between log directories |
+| `upkeep`, `directory_reports` | Shell: services: checkpoints, where replicas lie |
+| `log_move`, `log_moves`, `future_log` | Shell: moves between log directories |
 | `byte_rate` | how many bytes a second went lately: what moves copy, and what throttled replicas take |
 | `directory_metrics` | Shell: how log directories are, as Kafka's metrics tell it |
 """

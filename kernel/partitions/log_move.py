@@ -20,7 +20,7 @@ import trio
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.turnstile import take_turn
 from .following import REBUILDING
-from .replica import FutureLog
+from .future_log import FutureLog
 
 if TYPE_CHECKING:
     from ..machine.threads import Workers

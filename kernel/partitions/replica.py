@@ -39,17 +39,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..contracts.append_stage import AppendStage
-    from ..contracts.disk_work import LogMove
     from ..contracts.election import Election, ElectionInput, IsrChange
     from ..contracts.storage import PartitionLog
     from ..contracts.tiering import TieredLog
     from ..delay.ledger import DelayLedger
-    from ..machine.throttle import Throttle
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
     from .delay_beginnings import DelayBeginning
     from .follower_positions import FollowerPositions
+    from .future_log import FutureLog
     from .producer_table import ProducerStateTable
     from .quiet_followers import QuietFollower
     from .voting import Voting
@@ -78,30 +77,6 @@ class TopicSettings:
     throttled_followers: frozenset[str] = frozenset()
     dead_letters_of: str = ""
     takes_dead_letters: bool = True
-
-
-@frozen
-class FutureLog:
-    """A copy of a replica's log on its way to another log directory.
-
-    Attributes:
-        log_dir: Where it goes.
-        move: How far it is.
-        throttle: How fast it may be.
-    """
-
-    log_dir: str
-    move: LogMove
-    throttle: Throttle
-
-    def copy(self) -> None:
-        """Run the move's first part, no faster than it may be. Blocks; raises what `LogMove.run` raises."""
-        self.move.run(self.throttle.note)
-
-    def stop(self) -> None:
-        """Have the copy stop soon, also while it waits for its turn."""
-        self.move.stop()
-        self.throttle.stop()
 
 
 class Replica:
@@ -435,6 +410,8 @@ class Replica:
         """Serve again, from the log that it has."""
         self.offline_reason = None
         self.is_leader = leads_in(self.election, self.leader_epoch) and self.leader_id >= 0  # and it was carried out
+        if self.is_leader:  # a log that was closed has forgotten an epoch without records, and followers ask for it
+            self.log.assign_epoch(self.leader_epoch, self.epoch_begin)
 
     # ------------------------------------------------------------------------------------------------------------ read
 

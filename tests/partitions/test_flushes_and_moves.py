@@ -328,6 +328,19 @@ def test_a_replica_refuses_while_its_log_is_swapped_and_takes_new_leadership_aft
     assert hosted.produce("t", 3).log.log_end_offset == 4
 
 
+def test_a_leader_whose_log_has_moved_knows_its_epoch_still_that_has_no_record(hosted: Hosted) -> None:
+    """An epoch without a record is in no file, and followers of a log that does not know it are never in sync."""
+    hosted.open("t")
+    hosted.produce("t", 0, 3)
+    hosted.open("t", epoch=4)
+    replica = hosted.replicas.get("t", 0)
+    trio.run(move, hosted, replica, other_dir(hosted, replica), Workers(SystemThreads(), 1))
+
+    assert list(replica.log.epoch_entries()) == [(0, 0), (4, 3)]
+    hosted.produce("t", 3)
+    assert replica.log.end_offset_for_epoch(4) == (4, 4)
+
+
 def test_what_has_failed_while_its_log_is_swapped_stays_offline(
     hosted: Hosted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.log_values import LogDirInfo
-    from ...partitions.replica import FutureLog, Replica
+    from ...partitions.future_log import FutureLog
+    from ...partitions.replica import Replica
     from ...partitions.replicas import Replicas
     from ...wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 
