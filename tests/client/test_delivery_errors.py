@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from odradek.client import BrokerError, ClientError, ClientTimeoutError, RecordMetadata
+from odradek.client import BrokerError, ClientError, ClientTimeoutError, ClientUsageError, RecordMetadata
 from odradek.client.errors import TransactionAbortableError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdResponse
@@ -20,11 +20,10 @@ from odradek.kernel.wire.messages.api_24_add_partitions_to_txn import (
 from odradek.kernel.wire.messages.api_26_end_txn import EndTxnResponse
 
 from .scripted_brokers import INIT_PRODUCER_ID, PRODUCE, ScriptedBrokers, with_brokers
+from .transaction_coordinator import ADD_PARTITIONS_TO_TXN, END_TXN, Coordinator
 
 if TYPE_CHECKING:
     from odradek.client import Producer
-
-ADD_PARTITIONS_TO_TXN, END_TXN = 24, 26
 
 
 async def _told(producer: Producer, form: str, value: str) -> ClientError | None:
@@ -143,5 +142,50 @@ def test_a_transaction_does_not_commit_without_a_record_that_expired_on_the_wire
             await producer.abort_transaction()
 
         assert [each.request.committed for each in brokers.requests(END_TXN)] == [False]
+
+    with_brokers(test)
+
+
+@pytest.mark.parametrize("goes_on", ["aborts again", "begins the next"])
+def test_an_epoch_that_an_abort_could_not_get_is_asked_for_again(goes_on: str) -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        coordinator = Coordinator()
+        brokers.answers.update(coordinator.answers)
+        settings = {"max_block_ms": 5_000, "request_timeout_ms": 2_000, "transactional_id": "biller", "linger_ms": 0}
+        async with brokers.producer(**settings) as producer:
+            await producer.begin_transaction()
+            brokers.errors.append(ErrorCode.INVALID_RECORD)
+            with pytest.raises(BrokerError):
+                await producer.send("t", "refused", partition=0)
+            coordinator.knows_ids = False
+            for _ in range(2):
+                with pytest.raises(ClientTimeoutError, match="InitProducerId"):
+                    await producer.abort_transaction()
+            if goes_on == "begins the next":
+                with pytest.raises(ClientTimeoutError, match="InitProducerId"):
+                    await producer.begin_transaction()
+            coordinator.knows_ids = True
+            if goes_on == "aborts again":
+                await producer.abort_transaction()
+            with trio.fail_after(3):
+                async with producer.transaction():
+                    await producer.send("t", "taken", partition=0)
+
+        assert coordinator.epoch == 1
+        assert [is_committed for _, is_committed in coordinator.ended] == [False, True]
+        assert [each.request.committed for each in brokers.requests(END_TXN)] == [False, True]
+        assert brokers.values() == [b"taken"]
+
+    with_brokers(test)
+
+
+def test_an_abort_that_is_over_is_not_repeated() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        brokers.answers.update(Coordinator().answers)
+        async with brokers.producer(transactional_id="biller") as producer:
+            async with producer.transaction():
+                await producer.send("t", "x", partition=0)
+            with pytest.raises(ClientUsageError, match="ready"):
+                await producer.abort_transaction()
 
     with_brokers(test)

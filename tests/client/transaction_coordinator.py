@@ -64,9 +64,10 @@ class Coordinator:
     async def _init(self, request: InitProducerIdRequest) -> InitProducerIdResponse | None:
         if not self.knows_ids:
             return None
-        if request.producer_epoch not in {NO_EPOCH, self.epoch}:
+        if request.producer_epoch not in {NO_EPOCH, self.epoch, self.epoch - 1}:
             return InitProducerIdResponse(error_code=ErrorCode.PRODUCER_FENCED)
-        self.epoch += 1
+        if request.producer_epoch in {NO_EPOCH, self.epoch}:  # with the one before, it asks once more (KIP-360)
+            self.epoch += 1
         return InitProducerIdResponse(producer_id=7, producer_epoch=self.epoch)
 
     async def _add(self, epoch: int, items: set[tuple[str, int] | str]) -> ErrorCode | None:

@@ -100,7 +100,8 @@ class TransactionCalls:
         Raises:
             TransactionAbortableError: It could not be committed, and was aborted: the same may be done again.
             TransactionFatalError, ProducerFencedError: The producer is of no more use.
-            ClientTimeoutError: Whether it is committed is unknown: `commit_transaction` once more.
+            ClientTimeoutError: Before the block, the coordinator was not to be reached in `max.block.ms`. At its end,
+                whether it is committed is unknown: `commit_transaction` once more.
         """
         await self.begin_transaction()
         try:
@@ -114,7 +115,8 @@ class TransactionCalls:
 
         Raises:
             ClientUsageError: One is open.
-            TransactionFatalError: The producer is of no more use.
+            TransactionFatalError, ProducerFencedError: The producer is of no more use.
+            ClientTimeoutError: The coordinator was not to be reached in `max.block.ms`: begin again.
         """
         transactions = self._transactional()
         await transactions.init()
@@ -146,6 +148,6 @@ class TransactionCalls:
 
         Raises:
             TransactionFatalError, ProducerFencedError: The producer is of no more use.
-            ClientTimeoutError: Abort again.
+            ClientTimeoutError: The coordinator was not to be reached in `max.block.ms`: abort again.
         """
         await self._transactional().abort(self.flush)

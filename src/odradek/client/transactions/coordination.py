@@ -156,13 +156,19 @@ class Transactions:
         """Begin a transaction; nobody is told before the first record.
 
         Where the cluster has gone over to version 2 since the last one, the producer gets another epoch first, as
-        Java's does.
+        Java's does; and where the last one was to end with another epoch, and that was not to be had.
+
+        Raises:
+            TransactionFatalError, ProducerFencedError: The producer is of no more use.
+            ClientTimeoutError: The coordinator was not to be reached in `max.block.ms`: begin again.
         """
+        machine = self.machine
         is_v2 = self._brokers.finalized_level(FEATURE) >= _V2
-        if is_v2 and self.machine.was_v1 and self.machine.state is State.READY:
-            self.machine.needs_epoch = True
+        if is_v2 and machine.was_v1 and machine.state is State.READY:
+            machine.needs_epoch = True
+        if machine.lacks_only_epoch:
             await self._take_producer_id()
-        self.machine.begin(is_v2=is_v2)
+        machine.begin(is_v2=is_v2)
 
     def use(self, partition: TopicPartition) -> None:
         """Take note that a record goes to a partition."""
@@ -245,8 +251,11 @@ class Transactions:
 
         Raises:
             TransactionFatalError, ProducerFencedError: The producer is of no more use.
-            ClientTimeoutError: Abort again.
+            ClientTimeoutError: Abort again; where only the next epoch is lacking, `begin` takes that, too.
         """
+        if self.machine.lacks_only_epoch:
+            await self._take_producer_id()
+            return
         self.machine.begin_end(is_commit=False)
         self._sender.wake()
         await flush()

@@ -242,6 +242,11 @@ class TransactionMachine:
             return not self.is_end_sent
         return self.state in {State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.ABORTING}
 
+    @property
+    def lacks_only_epoch(self) -> bool:
+        """Whether the last transaction has ended, but its producer has not got the epoch that the next one needs."""
+        return self.needs_epoch and self.state is State.READY
+
     def ended(self, producer_id: int = NO_PRODUCER_ID, producer_epoch: int = NO_EPOCH) -> bool:
         """Take note of the end of a transaction; return whether sequences begin anew.
 
