@@ -405,25 +405,24 @@ class SegmentEngine:
         """See `DiskWork.finish`."""
         key, source, target, log = move.key, move.source, move.target, move.log
         if error is not None:
+            self._stay(move)
             self.give_up_move(move)
             raise told(error, "move", source.path / str(key))
         self._discard(move.retired, log.config.file_delete_delay_ms if log is not None else _DELETE_DELAY_MS)
         if self._homes.get(key) is not source or self._logs.get(key) is not log or (log and not log.is_closed):
             with suppress(OSError):
                 self._discard(self._dirs.rename_away(target, key, DELETE_DIRECTORY), 0)
+            self._stay(move)
             raise StorageError(f"{key} was deleted or opened while it moved")
-        for ours, theirs in (
-            (source.topic_ids, target.topic_ids),
-            (source.recovery_points, target.recovery_points),
-            (source.log_start_offsets, target.log_start_offsets),
-            (source.high_watermarks, target.high_watermarks),
-            (source.clean_ends, target.clean_ends),
-        ):
-            if key in ours:
-                theirs[key] = ours.pop(key)  # type: ignore[assignment] # the pairs have one type each
-        source.note_changed()
-        target.note_changed()
+        target.topic_ids[key] = source.topic_ids[key]
+        target.take_over(key, source)
+        source.forget(key)
         self._homes[key] = target
+
+    def _stay(self, move: MoveWork) -> None:
+        """Take back what the checkpoints of a move's target were to hold of its log."""
+        if self._homes.get(move.key) is not move.target:
+            move.target.forget(move.key)
 
     def _take_in(self, future: Path, target: LogDir, key: TopicPartition) -> None:
         target.begin_anew(key)

@@ -15,6 +15,7 @@ from odradek.kernel.api import (
     ZERO_ID,
     CorruptionError,
     FoundLog,
+    Lock,
     LogDirInfo,
     MetaProperties,
     StorageError,
@@ -74,7 +75,7 @@ class CheckpointCopy(NamedTuple):
 
 
 class LogDir:
-    """One of `log.dirs`. Owned by the engine; only `write_checkpoints` may run on a worker thread.
+    """One of `log.dirs`. Owned by the engine; only `write_checkpoints` and `put_checkpoints` may run on a thread.
 
     Life: made, `take`, any of the others, `release`. `error` is empty while the directory works; after the first
     failure of its device it is out of use until the broker starts again. A reserved one takes only logs that name it.
@@ -104,6 +105,7 @@ class LogDir:
         self._copies_count = 0
         self._newest_copy = 0
         self._forgotten: dict[TopicPartition, int] = {}
+        self._naming = Lock()
         self._reserve_bytes = 0
 
     @property
@@ -297,11 +299,15 @@ class LogDir:
         """Give what was written its names, unless a later copy has them: a truncation writes at once.
 
         What is named lasts from the next sync of the directory on; until then the loss of power brings older offsets
-        back, which only cost time.
+        back, which only cost time. Any thread: a log that moves in has its line before it has its name.
 
         Raises:
             OSError: The disk fails.
         """
+        with self._naming:
+            self._put_checkpoints(copy)
+
+    def _put_checkpoints(self, copy: CheckpointCopy) -> None:
         is_newest = copy.number > self._newest_copy
         for name in copy.offsets:
             if is_newest:
@@ -380,7 +386,17 @@ class LogDir:
         self.topic_ids.pop(partition, None)
         told = [offsets.pop(partition, None) for offsets in self._offsets()]
         if any(offset is not None for offset in told):
-            self._forgotten[partition] = self._copies_count
+            with self._naming:
+                self._forgotten[partition] = self._copies_count
+
+    def take_over(self, key: TopicPartition, source: LogDir) -> None:
+        """Have the next checkpoint hold of a log what another directory knows of it."""
+        self.note_changed()
+        for ours, theirs in zip(self._offsets(), source._offsets(), strict=True):
+            if key in theirs:
+                ours[key] = theirs[key]
+            else:
+                ours.pop(key, None)
 
     def _offsets(self) -> Sequence[dict[TopicPartition, int]]:
         return self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_ends

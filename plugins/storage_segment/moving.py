@@ -4,7 +4,8 @@
 
     Copies.begin      the log serves     makes `<log>.<id>-future`
     MoveWork.run      the log serves     copies what was written when the move began there
-    SwapWork.run      the log is closed  copies what came since, then two renames, each durable:
+    SwapWork.run      the log is closed  copies what came since, and writes the checkpoints there with the log's lines,
+                                         then two renames, each durable:
                                          `-future` gets the log's name there, the original here is marked deleted
 
 What is copied first never changes under the copy: `.log` files only grow, indexes of closed segments stand still. A
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from odradek.kernel.api import Files, TopicPartition
 
     from .log import SegmentLog
-    from .log_dir import LogDir
+    from .log_dir import CheckpointCopy, LogDir
 
 
 class GrowingFile(NamedTuple):
@@ -223,8 +224,13 @@ class MoveWork:
 
     def begin_swap(self) -> SwapWork:
         """See `LogMove.begin_swap`."""
-        assert self.log is None or self.log.is_closed, f"{self.key} must be closed before its copy takes its place"
-        return SwapWork(self, self.log is not None and self.log.copy_plan().version == self.plan.version)
+        log, key = self.log, self.key
+        assert log is None or log.is_closed, f"{key} must be closed before its copy takes its place"
+        if log is not None:
+            self.source.note_offsets(key, log.recovery_point, log.log_start_offset, log.clean_end)
+        self.target.take_over(key, self.source)
+        may_go_on = log is not None and log.copy_plan().version == self.plan.version
+        return SwapWork(self, may_go_on, self.target.copy_checkpoints())
 
 
 @frozen(eq=False)
@@ -234,10 +240,13 @@ class SwapWork:
     Attributes:
         move: What it ends.
         may_go_on: Whether what was copied is still what the log begins with.
+        checkpoints: What those of the target are to hold before the log is there: a start that finds it without its
+            lines would take the gaps of compaction for holes, and bring back what was deleted.
     """
 
     move: MoveWork
     may_go_on: bool
+    checkpoints: CheckpointCopy
 
     def run(self) -> None:
         """See `DiskWork.run`."""
@@ -246,6 +255,8 @@ class SwapWork:
         try:
             self._copy_rest(source)
             files.fsync_directory(move.future)
+            move.target.write_checkpoints(self.checkpoints)
+            move.target.put_checkpoints(self.checkpoints)
             files.rename(move.future, target)
             files.fsync_directory(target.parent)
         except OSError as exc:
