@@ -146,7 +146,7 @@ def broker_heartbeat(
         records = list(change.records)
     if wanted is _State.STOPPED:
         sessions.forget(broker.broker_id)  # it may begin again at once
-    if wanted is _State.STOPPING and state is not _State.STOPPING:
+    if wanted is _State.STOPPING and (state is not wanted or not sessions.knows_shutdown(broker.broker_id)):
         sessions.note_shutdown(broker.broker_id, image.offset + len(records))
     answer = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= broker.broker_epoch,
@@ -180,7 +180,10 @@ def _next_state(
         return _State.STOPPING
     others = [each.broker_id for each in image.brokers.values() if not each.is_fenced and each is not broker]
     # Who does not know yet who leads instead would send clients to a broker that is gone. It is asked first, as what
-    # a broker leads is looked for among all partitions, and a broker that waits asks again soon.
+    # a broker leads is looked for among all partitions, and a broker that waits asks again soon. A controller that
+    # began after the broker did does not know either what the others have to know: it waits for all that is so now.
+    if not sessions.knows_shutdown(broker.broker_id):
+        return _State.STOPPING
     if not sessions.follows(others, sessions.shutdown_offset(broker.broker_id)):
         return _State.STOPPING
     return _State.STOPPING if (yield from leads_any(image, broker.broker_id)) else _State.STOPPED

@@ -26,7 +26,8 @@ class _Session:
         broker_epoch: Of the registration that was heard of.
         contact_ms: When.
         metadata_offset: The last offset that the broker is known to have replayed, -1 for none.
-        shutdown_offset: Where the log stood when its controlled shutdown began, -1 when it did not.
+        shutdown_offset: Where the log stood when this controller heard first of its controlled shutdown, -1 when it
+            did not.
         is_gone: Whether the connection by which it was heard of has ended.
     """
 
@@ -76,10 +77,14 @@ class BrokerSessions:
             known.metadata_offset = max(known.metadata_offset, metadata_offset)
 
     def note_shutdown(self, broker_id: int, offset: int) -> None:
-        """Take note of where the log stands as a broker's controlled shutdown begins."""
+        """Take note of where the log stands as a broker's controlled shutdown begins, or this controller does."""
         known = self._sessions.get(broker_id)
         if known is not None:
             known.shutdown_offset = offset
+
+    def knows_shutdown(self, broker_id: int) -> bool:
+        """Return whether it is known where the log stood: not of a shutdown that began with another controller."""
+        return self.shutdown_offset(broker_id) >= 0
 
     def shutdown_offset(self, broker_id: int) -> int:
         """Return where the log stood when a broker's controlled shutdown began, -1 when that is not known."""

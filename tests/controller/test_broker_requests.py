@@ -40,8 +40,13 @@ class Cluster(DrivenController):
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = 50_000
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Have the next controller take over, which knows what is written and no more."""
         sessions = BrokerSessions(monotonic_ms=lambda: self.now_ms, timeout_ms=TIMEOUT_MS)
         self.rules = attrs.evolve(make_rules(), sessions=sessions)
+        sessions.begin(each for each in self.image.brokers.values() if not self.rules.is_own(each.broker_id))
         self.controller = Controller(image=self.image, rules=self.rules)
 
     def ask_to_join(self, broker_id: int, **fields: Any) -> int:
@@ -227,6 +232,19 @@ def test_a_broker_waits_with_its_end_until_others_know_who_leads_instead() -> No
     cluster.beat(3, three, offset=three)
     cluster.beat(2, two, want_shut_down=True)
 
+    assert not cluster.beat(2, two, want_shut_down=True).should_shut_down
+    cluster.beat(3, three, offset=cluster.image.offset)
+    assert cluster.beat(2, two, want_shut_down=True).should_shut_down
+
+
+def test_the_next_controller_too_lets_a_broker_go_only_once_others_know_who_leads_instead() -> None:
+    cluster = Cluster()
+    two, three = cluster.join(2), cluster.join(3)
+    cluster.beat(2, two, want_shut_down=True)
+    cluster.begin_anew()
+
+    assert not cluster.beat(2, two, want_shut_down=True).should_shut_down
+    cluster.beat(3, three, offset=three)
     assert not cluster.beat(2, two, want_shut_down=True).should_shut_down
     cluster.beat(3, three, offset=cluster.image.offset)
     assert cluster.beat(2, two, want_shut_down=True).should_shut_down
