@@ -296,6 +296,7 @@ class CoordinatorRuntime(Protocol[Shard_co]):
         waiter: Waiter,
         *,
         producer: ProducerIdentity = NO_PRODUCER,
+        verified: Any = ...,
     ) -> None:
         """Run an operation, now unless something long is under way, and have its response given once it is committed.
 
@@ -305,6 +306,16 @@ class CoordinatorRuntime(Protocol[Shard_co]):
                 with it, at once when nothing is uncommitted. May be called at most once.
             waiter: Answered once; when the response is `PARKED`, by a later result.
             producer: For whose transaction the records are written.
+            verified: What `begin_verification` gave before the transaction's coordinator was asked; left out where it
+                is not. Where the transaction has ended meanwhile, the waiter is failed with INVALID_TXN_STATE.
+        """
+        ...
+
+    def begin_verification(self, partition: int, producer: ProducerIdentity, *, may_add: bool) -> Any:
+        """Return what to `submit` with, once the coordinator of the producer's transaction has agreed.
+
+        Raises:
+            KafkaError: The producer is fenced, or nobody coordinates here.
         """
         ...
 

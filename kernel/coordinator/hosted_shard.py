@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..contracts.coordinator import NO_PRODUCER, CoordinatorResult, CoordinatorShard, ProducerIdentity
 from ..errors import ErrorCode, KafkaError
 from ..machine.turnstile import run_at_once
+from ..partitions.append_check import NOT_NEEDED
 from ..partitions.leading import ACKS_ALL, AppendOrigin, append_as_leader
 from ..partitions.marker_writer import marker_batch
 from ..plugin_system.offers import check_made
@@ -30,7 +31,7 @@ from ..purgatory.timing_wheel import CallTimer
 from ..records.batch import HEADER_SIZE, read_header
 from ..types import NO_PRODUCER_ID
 from .answers import AnswerQueue, CallbackWaiter, Settlement
-from .open_batch import OpenBatch, record_size_max, transactional_batch
+from .open_batch import NOBODY, OpenBatch, record_size_max, transactional_batch
 from .sent_away import ANSWERS_AT_ONCE, SentAway
 from .shard_host import ShardState
 from .shard_queue import ShardQueue
@@ -42,9 +43,10 @@ if TYPE_CHECKING:
 
     from ..contracts.coordinator import CoordinatorSteps, Decided, TimerKey, Waiter
     from ..contracts.transactions import TransactionMarker
+    from ..partitions.append_check import Verification
     from ..partitions.replica import Replica
     from ..records.batch import BatchHeader
-    from .open_batch import Encoded
+    from .open_batch import Encoded, Sender
     from .shard_host import ShardHost
     from .shard_timers import TimerOperation
 
@@ -173,16 +175,14 @@ class HostedShard:
         is_loading = self.state is ShardState.LOADING
         return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NOT_COORDINATOR)
 
-    def submit(
-        self, operation: Callable[[Any, int], Decided], waiter: Waiter, producer: ProducerIdentity = NO_PRODUCER
-    ) -> None:
+    def submit(self, operation: Callable[[Any, int], Decided], waiter: Waiter, sender: Sender = NOBODY) -> None:
         """Run an operation, once what is long before it has ended; see `CoordinatorRuntime.submit`."""
         if self._queue.is_busy:
-            self._queue.put(partial(self._run, operation, waiter, producer))
+            self._queue.put(partial(self._run, operation, waiter, sender))
         else:
-            self._run(operation, waiter, producer)
+            self._run(operation, waiter, sender)
 
-    def _run(self, operation: Callable[[Any, int], Decided], waiter: Waiter, producer: ProducerIdentity) -> None:
+    def _run(self, operation: Callable[[Any, int], Decided], waiter: Waiter, sender: Sender) -> None:
         if self.state is not ShardState.ACTIVE:
             self.sent_away.tell([Settlement(waiter, None, self.refusal())])
             return
@@ -193,10 +193,10 @@ class HostedShard:
             self._give([Settlement(waiter, None, self._refused_with(error))])
             return
         if isinstance(decided, CoordinatorResult):
-            self._take(decided, waiter, producer, now_ms)
+            self._take(decided, waiter, sender, now_ms)
         else:
             self._room.park(waiter)
-            self._queue.begin(self._run_in_steps(decided, waiter, producer, now_ms))
+            self._queue.begin(self._run_in_steps(decided, waiter, sender, now_ms))
 
     def _refused_with(self, error: Exception) -> KafkaError:
         """Return what a waiter is told of an operation that raised."""
@@ -206,11 +206,11 @@ class HostedShard:
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _run_in_steps(
-        self, decided: CoordinatorSteps, waiter: Waiter, producer: ProducerIdentity, now_ms: int
+        self, decided: CoordinatorSteps, waiter: Waiter, sender: Sender, now_ms: int
     ) -> Generator[None, None, None]:
         try:
             result = yield from decided
-            yield from self._take_in_steps(result, waiter, producer, now_ms)
+            yield from self._take_in_steps(result, waiter, sender, now_ms)
         except Exception as error:
             if self._room.take(waiter):
                 self._give([Settlement(waiter, None, self._refused_with(error))])
@@ -227,7 +227,7 @@ class HostedShard:
             if not isinstance(decided, CoordinatorResult):
                 self._queue.begin(self._run_timer_in_steps(key, operation, decided, now_ms))
                 return
-            error = self._take(decided, None, NO_PRODUCER, now_ms)
+            error = self._take(decided, None, NOBODY, now_ms)
         except Exception as exc:
             error = exc
         self._timer_ended(key, operation, error)
@@ -238,7 +238,7 @@ class HostedShard:
         error: Exception | None
         try:
             result = yield from decided
-            error = yield from self._take_in_steps(result, None, NO_PRODUCER, now_ms)
+            error = yield from self._take_in_steps(result, None, NOBODY, now_ms)
         except Exception as exc:
             error = exc
         self._timer_ended(key, operation, error)
@@ -251,22 +251,22 @@ class HostedShard:
         self.timers.try_again(key, operation)
 
     def _take(
-        self, result: CoordinatorResult[Any, Any], waiter: Waiter | None, producer: ProducerIdentity, now_ms: int
+        self, result: CoordinatorResult[Any, Any], waiter: Waiter | None, sender: Sender, now_ms: int
     ) -> KafkaError | None:
         """Let a result take effect; return why its records were refused, None when they were not."""
         # Out of the lists first: whatever fails below tells everybody in them that there is no coordinator.
         answers = self._room.taken(result.answers) if result.answers else ()
-        error = run_at_once(self._write(result, producer, now_ms)) if result.records else None
+        error = run_at_once(self._write(result, sender, now_ms)) if result.records else None
         may_park = error is None and self.is_active
         self._give(self._room.concluded(result.response, waiter, answers, error, may_park=may_park))
         return error
 
     def _take_in_steps(
-        self, result: CoordinatorResult[Any, Any], waiter: Waiter | None, producer: ProducerIdentity, now_ms: int
+        self, result: CoordinatorResult[Any, Any], waiter: Waiter | None, sender: Sender, now_ms: int
     ) -> Generator[None, None, KafkaError | None]:
         """Do the same in steps. Its waiter is parked until its end, so that whatever fails tells it, too."""
         self.write_batch()  # what was decided before is not held up
-        error = (yield from self._write(result, producer, now_ms)) if result.records else None
+        error = (yield from self._write(result, sender, now_ms)) if result.records else None
         is_among = any(waiter is each for each, _ in result.answers)
         if waiter is not None and not is_among and self.is_active and not self._room.is_gone(waiter):
             self._room.take(waiter)
@@ -282,7 +282,7 @@ class HostedShard:
     # --------------------------------------------------------------------------------------------------------- records
 
     def _write(
-        self, result: CoordinatorResult[Any, Any], producer: ProducerIdentity, now_ms: int
+        self, result: CoordinatorResult[Any, Any], sender: Sender, now_ms: int
     ) -> Generator[None, None, KafkaError | None]:
         """Replay and gather, or append, the records of a result, a step each; return why that cannot be."""
         replica, encoded, sizes = self.replica, [], []
@@ -297,15 +297,15 @@ class HostedShard:
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if not replica.election.can_acknowledge():
             return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync")
-        is_whole = result.is_atomic or producer.producer_id != NO_PRODUCER_ID
+        is_whole = result.is_atomic or sender.producer.producer_id != NO_PRODUCER_ID
         limit, size_bytes = self._batch_bytes_max, sum(sizes) if is_whole else max(sizes)
         if HEADER_SIZE + size_bytes > limit:
             # Kafka's code for it, too: no client asked for a record of this size.
             log.error("records for %s do not fit a batch of %d bytes and are refused", replica.partition, limit)
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
-            if producer.producer_id != NO_PRODUCER_ID:
-                return self._append_transactional(result.records, encoded, producer, now_ms)
+            if sender.producer.producer_id != NO_PRODUCER_ID:
+                return self._append_transactional(result.records, encoded, sender, now_ms)
             if is_whole and not self._batch.has_room(size_bytes, limit):
                 self.write_batch()
             return (yield from self._gather(result.records, encoded, sizes, now_ms, limit))
@@ -361,7 +361,7 @@ class HostedShard:
         self._wait_for(header.next_offset, answers)
 
     def _append_transactional(
-        self, records: Sequence[Any], encoded: Sequence[Encoded], producer: ProducerIdentity, now_ms: int
+        self, records: Sequence[Any], encoded: Sequence[Encoded], sender: Sender, now_ms: int
     ) -> KafkaError | None:
         """Append records of a producer's transaction and replay them; they have a batch of their own."""
         self.write_batch()
@@ -369,8 +369,8 @@ class HostedShard:
             return KafkaError(ErrorCode.NOT_COORDINATOR)
         try:
             base_sequence = self._host.coordinator.topic_settings.base_sequence
-            batch = transactional_batch(encoded, producer, now_ms, self._host.compression(), base_sequence)
-            header = self._append(memoryview(batch))
+            batch = transactional_batch(encoded, sender.producer, now_ms, self._host.compression(), base_sequence)
+            header = self._append(memoryview(batch), sender.verified)
         except KafkaError as error:
             if error.code not in LOST:
                 return error
@@ -378,7 +378,7 @@ class HostedShard:
             return KafkaError(ErrorCode.NOT_COORDINATOR)
         self._written_end = header.next_offset
         for number, record in enumerate(records):
-            self.shard.replay(record, header.base_offset + number, producer)
+            self.shard.replay(record, header.base_offset + number, sender.producer)
         return None
 
     def write_marker(self, marker: TransactionMarker, done: Callable[[ErrorCode], None]) -> None:
@@ -415,14 +415,14 @@ class HostedShard:
             log.exception("replaying a marker into the coordinator of %s failed", self.replica.partition)
             self._fail()
 
-    def _append(self, batch: memoryview) -> BatchHeader:
+    def _append(self, batch: memoryview, verified: Verification | None = NOT_NEEDED) -> BatchHeader:
         """Stage a batch; return its header, which has its offsets.
 
         Raises:
             KafkaError: The partition cannot take it.
         """
         header = read_header(batch)
-        append_as_leader(self.replica, batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
+        append_as_leader(self.replica, batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR, verified=verified)
         self._host.writes.stage(self.replica)
         counters = self._host.replicas.topics[self.replica.partition.topic].counters
         counters.messages_in += header.records_count

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
+from ..partitions.append_check import NOT_NEEDED, Verification
 from ..records.batch import HEADER_SIZE
 from ..records.builder import BatchBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..contracts.coordinator import ProducerIdentity
     from ..records.compression import CompressionType
 
 Encoded = tuple[bytes, "bytes | None"]
@@ -18,6 +19,16 @@ Encoded = tuple[bytes, "bytes | None"]
 
 _OVERHEAD_BYTES_MAX: Final = 5 + 1 + 5 + 5 + 5 + 5 + 1
 """Of a record: size, attributes, timestamp delta (a turn is short), offset delta, sizes of key and value, headers."""
+
+
+class Sender(NamedTuple):
+    """For whose transaction records are written, and what the transaction's coordinator has agreed to."""
+
+    producer: ProducerIdentity
+    verified: Verification | None
+
+
+NOBODY: Final = Sender(NO_PRODUCER, NOT_NEEDED)
 
 
 def record_size_max(encoded: Encoded) -> int:

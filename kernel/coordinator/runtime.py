@@ -10,11 +10,13 @@ import trio
 from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
 from ..contracts.coordinator_keys import coordinator_partition
 from ..errors import ErrorCode, KafkaError
+from ..partitions.append_check import NOT_NEEDED
 from ..purgatory.timing_wheel import CallTimer
 from ..records.compression import CompressionType
 from .answers import CallbackWaiter, gathered_for
 from .hosted_shard import MARKER_CODES, HostedShard
 from .loader import Load, LoadCounters
+from .open_batch import Sender
 from .shard_host import ShardHost, ShardState
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ..contracts.services import ConfigView
     from ..contracts.transactions import TransactionMarker
     from ..machine.clock import Clock
+    from ..partitions.append_check import Verification
     from ..partitions.replica import Replica
     from ..partitions.replicas import Replicas
     from ..partitions.staged_writes import StagedWrites
@@ -36,6 +39,8 @@ log = logging.getLogger(__name__)
 
 RELOAD_PAUSE_MS_MIN: Final = 100
 RELOAD_PAUSE_MS_MAX: Final = 10_000
+_NO_SEQUENCE: Final = 0
+"""Of what coordinators write: it is verified, but in no order."""
 LEFT_OUT: Final = frozenset({ErrorCode.NOT_COORDINATOR})
 
 
@@ -250,13 +255,27 @@ class Runtime:
         waiter: Waiter,
         *,
         producer: ProducerIdentity = NO_PRODUCER,
+        verified: Verification | None = NOT_NEEDED,
     ) -> None:
         """Run an operation; see `CoordinatorRuntime.submit`."""
         hosted = self._hosted(partition)
         if hosted is None:
             waiter.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
         else:
-            hosted.submit(operation, waiter, producer)
+            hosted.submit(operation, waiter, Sender(producer, verified))
+
+    def begin_verification(self, partition: int, producer: ProducerIdentity, *, may_add: bool) -> Verification | None:
+        """Note that the coordinator of a transaction is about to be asked; see the contract. None where it is open."""
+        hosted = self._hosted(partition)
+        if hosted is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return hosted.replica.producers.begin_verification(
+            producer.producer_id,
+            producer.producer_epoch,
+            _NO_SEQUENCE,
+            supports_epoch_bump=may_add,
+            now_ms=self.clock.monotonic_ms(),
+        )
 
     def submit_all(self, operation: Callable[[Any, int], Decided], waiter: Waiter) -> None:
         """Run an operation on every active shard; see `CoordinatorRuntime.submit_all`."""

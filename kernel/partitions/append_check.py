@@ -95,6 +95,19 @@ def judge(
     return None
 
 
+def judge_coordinators(
+    state: ProducerState | None, header: BatchHeader, pending: Verification | None, verified: Verification | None
+) -> None:
+    """Judge a batch that a coordinator writes for a producer; as `judge`, but such batches have no sequence.
+
+    Raises:
+        KafkaError: It may not be appended.
+    """
+    check_epoch(state, header.producer_id, header.producer_epoch)
+    if header.attributes & TRANSACTIONAL_FLAG and not is_open(state, header.producer_epoch):
+        _check_verified(header, pending, verified)
+
+
 def is_open(state: ProducerState | None, producer_epoch: int) -> bool:
     """Return whether a producer of this epoch has a transaction open."""
     return state is not None and state.transaction is not None and state.producer_epoch == producer_epoch

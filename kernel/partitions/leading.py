@@ -59,8 +59,8 @@ def append_as_leader(
         batch: The batch, writable: base offset and leader epoch are assigned in place. Borrowed until `write`.
         header: Its header; base offset and epoch are set.
         acks: -1, 0 or 1.
-        origin: A coordinator's batches have no sequence, so only the producer's epoch is checked; they may be
-            control batches, which end the producer's transaction here.
+        origin: A coordinator's batches have no sequence, so only the producer's epoch and transaction are
+            checked; they may be control batches, which end the producer's transaction here.
         verified: Of the first batch of a transaction: what its coordinator has agreed to.
 
     Returns:
@@ -79,7 +79,7 @@ def append_as_leader(
             if original is not None:
                 return original
         else:
-            marker = _check_coordinators(replica.producers, batch, header)
+            marker = _check_coordinators(replica.producers, batch, header, verified)
     log = replica.log
     base_offset = log.log_end_offset
     assign_offset_and_epoch(batch, header, base_offset, replica.leader_epoch)
@@ -201,15 +201,15 @@ def advance_log_start(replica: Replica, offset: int) -> None:
 
 
 def _check_coordinators(
-    producers: ProducerStateTable, batch: memoryview, header: BatchHeader
+    producers: ProducerStateTable, batch: memoryview, header: BatchHeader, verified: Verification | None
 ) -> EndTransactionMarker | None:
     """Check a coordinator's batch of a producer; return the marker that it is.
 
     Raises:
-        KafkaError: The producer or the coordinator has been fenced.
+        KafkaError: The producer or the coordinator has been fenced, or the transaction has ended.
     """
     if not header.is_control:
-        producers.check_epoch(header.producer_id, header.producer_epoch)
+        producers.check_coordinators(header, verified)
         return None
     marker = read_control_record(batch, header)
     assert isinstance(marker, EndTransactionMarker), "a producer's control batch is the end of its transaction"

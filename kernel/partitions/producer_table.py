@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import ErrorCode, KafkaError
 from ..records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG
 from ..types import NO_EPOCH, NO_SEQUENCE
-from .append_check import Verification, check_epoch, is_open, judge
+from .append_check import Verification, check_epoch, is_open, judge, judge_coordinators
 from .partition_transactions import PartitionTransactions
 from .producer_state import BATCHES_KEPT, ProducedBatch, ProducerState, Transaction, snapshot_entry, state_of
 from .producer_steps import SnapshotInSteps
@@ -141,13 +141,14 @@ class ProducerStateTable:
             found.note(producer_epoch, base_sequence)
         return found
 
-    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+    def check_coordinators(self, header: BatchHeader, verified: Verification | None) -> None:
         """Judge a batch that a coordinator writes for a producer: such batches have no sequence.
 
         Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH.
+            KafkaError: INVALID_PRODUCER_EPOCH, or INVALID_TXN_STATE: the transaction that was verified has ended.
         """
-        check_epoch(self._states.get(producer_id), producer_id, producer_epoch)
+        producer_id = header.producer_id
+        judge_coordinators(self._states.get(producer_id), header, self._verifications.get(producer_id), verified)
 
     def append(self, header: BatchHeader) -> None:
         """Take note of a data batch, whose offsets are assigned and which was accepted or is read from the log. Hot."""

@@ -23,6 +23,7 @@ from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import Files, OsFiles
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.leading import AppendOrigin, append_as_leader, note_follower
 from odradek.kernel.partitions.quiet_followers import FollowerFetch
 from odradek.kernel.partitions.replica import Replica, TopicSettings
@@ -188,7 +189,9 @@ class World:
     def append(self, batch: bytearray, partition: int = 0) -> None:
         """Put a batch of somebody else's making into the log."""
         replica = self.replica(partition)
-        append_as_leader(replica, memoryview(batch), read_header(batch), 1, origin=AppendOrigin.COORDINATOR)
+        append_as_leader(
+            replica, memoryview(batch), read_header(batch), 1, origin=AppendOrigin.COORDINATOR, verified=NOT_NEEDED
+        )
         self.writes.stage(replica)
         self.writes.write_staged()
 
@@ -206,7 +209,7 @@ class World:
         def operation(shard: CounterShard, _now_ms: int) -> Result:
             return shard.add(name, amount, **{key: options[key] for key in ("times", "is_atomic") if key in options})
 
-        more = {"producer": options["producer"]} if "producer" in options else {}
+        more = {key: options[key] for key in ("producer", "verified") if key in options}
         return self.submit(operation, partition, **more)
 
     def read(self, name: str, partition: int = 0) -> RecordingWaiter:

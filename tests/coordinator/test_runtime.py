@@ -541,6 +541,44 @@ def test_a_fenced_producer_is_told_so_and_nothing_is_replayed() -> None:
     assert world.shard().pending == {7: [Added("a", 1)]}
 
 
+def test_what_was_verified_before_the_transaction_ended_is_not_written_behind_its_end() -> None:
+    """With transaction versions 0 and 1 the marker has the epoch of what it ends: the epoch alone would let it pass."""
+    world = opened()
+    begun = world.runtime.begin_verification(0, ONE, may_add=False)
+    codes = world.end_transaction(ONE.producer_id, ONE.producer_epoch, is_commit=False)
+    world.turn()
+    late = world.add("a", 1, producer=ONE, verified=begun)
+
+    assert codes == [ErrorCode.NONE]
+    assert late.error_code == ErrorCode.INVALID_TXN_STATE
+    assert world.shard().pending == {}
+    assert world.replica().last_stable_offset == world.replica().high_watermark
+
+    begun = world.runtime.begin_verification(0, ONE, may_add=False)
+    assert world.add("a", 1, producer=ONE, verified=begun).error is None
+    open_here = world.runtime.begin_verification(0, ONE, may_add=False)
+    assert open_here is None
+    assert world.add("a", 1, producer=ONE, verified=open_here).error is None
+    world.end_transaction(ONE.producer_id, ONE.producer_epoch, is_commit=True)
+    late = world.add("a", 1, producer=ONE, verified=open_here)
+    world.turn()
+
+    assert late.error_code == ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_fenced_producer_and_one_of_another_coordinator_begin_no_verification() -> None:
+    world = opened()
+    world.add("a", 1, producer=ONE)
+    for partition, producer, code in (
+        (0, ProducerIdentity(ONE.producer_id, ONE.producer_epoch - 1), ErrorCode.INVALID_PRODUCER_EPOCH),
+        (1, ONE, ErrorCode.NOT_COORDINATOR),
+    ):
+        with pytest.raises(KafkaError) as refused:
+            world.runtime.begin_verification(partition, producer, may_add=False)
+
+        assert refused.value.code is code
+
+
 def test_a_marker_for_a_partition_that_is_not_coordinated_here_is_for_another_leader() -> None:
     world = opened(leader=2, replicas=(1, 2), isr=(1, 2))
 

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -306,11 +307,11 @@ def test_a_coordinators_batches_have_no_sequence_and_leave_none(log: Log) -> Non
     log.producers.append(header)
     (state,) = log.producers.states()
     (entry,) = log.producers.snapshot()
-    log.producers.check_epoch(7, 1)
+    log.producers.check_coordinators(header, None)
 
     assert (state.last_sequence, state.next_sequence, entry.last_sequence) == (-1, 0, -1)
     with pytest.raises(KafkaError):
-        log.producers.check_epoch(7, 0)
+        log.producers.check_coordinators(attrs.evolve(header, producer_epoch=0), None)
 
 
 # ---------------------------------------------------------------------------------------------------- what Kafka wrote

@@ -8,6 +8,7 @@ with transaction version 2 it takes that partition into the transaction.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import (
@@ -32,15 +33,18 @@ from .common import NO_GROUP_ID, GroupHandler, Reply
 from .partitions import SortedTopics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from odradek.kernel.api import Answer, RequestContext
     from odradek.kernel.wire.messages.api_28_txn_offset_commit import TxnOffsetCommitRequest
 
+    from ..group import Decided
+    from ..shard import GroupShard
     from .partitions import TopicCodes
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
+_VERIFIES_KEY: Final = "transaction.partition.verification.enable"
 _ADDS_FROM: Final = 5
 _NEVER: Final = 1 << 15
 _OLDER_CODES: Final = {
@@ -80,17 +84,30 @@ class TxnOffsetCommitHandler(GroupHandler):
         topics: SortedTopics[TxnOffsetCommitRequestPartition],
         reply: Reply,
     ) -> None:
-        """Have the producer admitted, if there is somebody to ask, and then commit."""
+        """Have the producer admitted, if there is somebody to ask, and then commit.
+
+        The partition notes before that it asks: should the transaction end while the answer is on its way, what comes
+        behind its end belongs to no transaction, and is refused.
+        """
+        partition = self._runtime.partition_for(request.group_id)
+        producer = ProducerIdentity(request.producer_id, request.producer_epoch)
+        may_add = context.api_version >= _ADDS_FROM
+        commit = partial(self._runtime.submit, partition, _commit(request, context, topics), reply, producer=producer)
         transactions = self._broker.transactions
-        if transactions is None:
-            self._commit(request, context, topics, reply)
+        if transactions is None or not (may_add or self._broker.config.get_bool(_VERIFIES_KEY)):
+            commit()
             return
-        where = TopicPartition(OFFSETS_TOPIC, self._runtime.partition_for(request.group_id))
+        try:
+            verified = self._runtime.begin_verification(partition, producer, may_add=may_add)
+        except KafkaError as error:
+            reply.fail(error)
+            return
+        where = TopicPartition(OFFSETS_TOPIC, partition)
 
         def done(codes: Mapping[TopicPartition, ErrorCode]) -> None:
             code = codes[where]
             if code is ErrorCode.NONE:
-                self._commit(request, context, topics, reply)
+                commit(verified=verified)
             else:
                 # Old clients do not send again after NETWORK_EXCEPTION; after this one all do, without a new look-up.
                 is_lost = code is ErrorCode.NETWORK_EXCEPTION
@@ -101,33 +118,9 @@ class TxnOffsetCommitHandler(GroupHandler):
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
             partitions=(where,),
-            may_add=context.api_version >= _ADDS_FROM,
+            may_add=may_add,
         )
         transactions.admit(admission, done)
-
-    def _commit(
-        self,
-        request: TxnOffsetCommitRequest,
-        context: RequestContext,
-        topics: SortedTopics[TxnOffsetCommitRequestPartition],
-        reply: Reply,
-    ) -> None:
-        committer = Committer(
-            group_id=request.group_id,
-            member_id=request.member_id,
-            instance_id=request.group_instance_id,
-            generation=request.generation_id,
-            api_version=context.api_version,
-            is_transactional=True,
-        )
-        # Without the topics' ids, as Kafka keeps what a transaction commits: its request does not have them.
-        commits = [TopicCommit(topic.name, ZERO_ID, topic.partitions) for topic in topics.known]
-        self._runtime.submit(
-            self._runtime.partition_for(request.group_id),
-            lambda shard, now_ms: shard.offsets.commit(committer, commits, now_ms),
-            reply,
-            producer=ProducerIdentity(request.producer_id, request.producer_epoch),
-        )
 
     def _sorted(self, request: TxnOffsetCommitRequest) -> SortedTopics[TxnOffsetCommitRequestPartition]:
         topics: SortedTopics[TxnOffsetCommitRequestPartition] = SortedTopics()
@@ -147,6 +140,23 @@ class TxnOffsetCommitHandler(GroupHandler):
         for topic in request.topics:
             topics.add_unknown(topic.name, ZERO_ID, topic.partitions, _fit(context.api_version, code))
         return _response(topics.refused)
+
+
+def _commit(
+    request: TxnOffsetCommitRequest, context: RequestContext, topics: SortedTopics[TxnOffsetCommitRequestPartition]
+) -> Callable[[GroupShard, int], Decided]:
+    """Return the operation that writes the offsets."""
+    committer = Committer(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id,
+        api_version=context.api_version,
+        is_transactional=True,
+    )
+    # Without the topics' ids, as Kafka keeps what a transaction commits: its request does not have them.
+    commits = [TopicCommit(topic.name, ZERO_ID, topic.partitions) for topic in topics.known]
+    return lambda shard, now_ms: shard.offsets.commit(committer, commits, now_ms)
 
 
 def _fit(version: int, code: ErrorCode) -> ErrorCode:

@@ -15,12 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from odradek.kernel.contracts.coordinator import NO_PRODUCER, CoordinatorShard, ProducerIdentity
+from odradek.kernel.errors import ErrorCode, KafkaError
+
+from .shard_harness import LoggedMarker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from odradek.kernel.contracts.coordinator import Decided, Waiter
-    from odradek.kernel.errors import KafkaError
 
     from .shard_harness import ShardHarness
 
@@ -61,17 +63,28 @@ class OneShardRuntime(Generic[Shard, Record]):
         waiter: Waiter,
         *,
         producer: ProducerIdentity = NO_PRODUCER,
+        verified: int | None = None,
     ) -> None:
         """Run an operation; see `CoordinatorRuntime.submit`. A waiter that the operation parks is told nothing."""
-        del partition
         if self.error is not None:
             waiter.fail(self.error)
+            return
+        if verified is not None and verified != self.begin_verification(partition, producer, may_add=False):
+            waiter.fail(KafkaError(ErrorCode.INVALID_TXN_STATE))
             return
         ran = self._harness().run(operation, producer)
         if ran.error is not None:
             waiter.fail(ran.error)
         elif ran.is_done:
             waiter.answer(ran.response)
+
+    def begin_verification(self, partition: int, producer: ProducerIdentity, *, may_add: bool) -> int:
+        """Return how many transactions of the producer have ended: with one more, what was verified is refused."""
+        del partition, may_add
+        if self.error is not None:
+            raise self.error
+        ends = (entry.producer for entry in self._harness().log if isinstance(entry, LoggedMarker))
+        return sum(ended.producer_id == producer.producer_id for ended in ends)
 
     def submit_all(self, operation: Callable[[Shard, int], Decided], waiter: Waiter) -> None:
         """Run an operation on the shard, and answer with a list of its response."""

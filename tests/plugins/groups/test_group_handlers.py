@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.kernel.api import ZERO_ID, ErrorCode, KafkaError, TopicPartition, encode_bytes
+from odradek.kernel.api import ZERO_ID, ErrorCode, KafkaError, ProducerIdentity, TopicPartition, encode_bytes
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -268,6 +268,39 @@ def test_a_producer_that_is_not_admitted_writes_nothing(version: int, code: Erro
 
     assert [("t", 0, told)] == codes_of(groups.answer(txn_commit_of(("t", 0)), version))
     assert groups.driven.harness.log == []
+
+
+def test_offsets_of_a_transaction_that_ends_while_its_coordinator_is_asked_are_not_written() -> None:
+    groups = HandledGroups()
+
+    class EndsMeanwhile(Admissions):
+        def admit(self, admission: Admission, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
+            groups.driven.harness.end_transaction(ProducerIdentity(7, 0), is_commit=False)
+            super().admit(admission, done)
+
+    groups.driven.broker.transactions = EndsMeanwhile(ErrorCode.NONE)
+
+    assert codes_of(groups.answer(txn_commit_of(("t", 0)), 3)) == [("t", 0, ErrorCode.INVALID_TXN_STATE)]
+    assert groups.driven.harness.records == []
+
+
+def test_a_producer_whose_epoch_is_old_is_told_before_anybody_is_asked() -> None:
+    groups = HandledGroups()
+    transactions = groups.driven.broker.transactions = Admissions(ErrorCode.NONE)
+    groups.runtime.error = KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
+
+    assert codes_of(groups.answer(txn_commit_of(("t", 0)), 3)) == [("t", 0, ErrorCode.INVALID_PRODUCER_EPOCH)]
+    assert not transactions.asked
+
+
+@pytest.mark.parametrize(("version", "asked_count"), [(3, 0), (5, 1)])
+def test_where_nothing_is_verified_only_who_adds_by_committing_is_asked_about(version: int, asked_count: int) -> None:
+    groups = HandledGroups()
+    transactions = groups.driven.broker.transactions = Admissions(ErrorCode.NONE)
+    groups.driven.broker.config.set("transaction.partition.verification.enable", False)
+
+    assert codes_of(groups.answer(txn_commit_of(("t", 0)), version)) == [("t", 0, 0)]
+    assert len(transactions.asked) == asked_count
 
 
 def test_a_transaction_names_its_group() -> None:
