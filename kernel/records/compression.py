@@ -22,7 +22,7 @@ import struct
 import sys
 import zlib
 from enum import IntEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import cramjam
@@ -49,6 +49,8 @@ _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 _INT32: Final = struct.Struct(">i")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_BEGIN: Final = _GZIP_MAGIC + b"\x08"
+"""What a member begins with that can be read; among packed bytes it stands once in 16 MiB by chance."""
 _GZIP_WINDOW: Final = 31
 """zlib's way of saying: a gzip header, and any window."""
 _GZIP_FIRST_SLICE_BYTES: Final = 64 * 1024
@@ -157,6 +159,15 @@ def decompress_uncopied(compression_id: int, payload: Buffer, limit: int = DECOM
         CorruptRecordsError: the codec cannot read it.
     """
     return codec_of(compression_id).decompress(payload, limit)
+
+
+def is_in_many_parts(compression_id: int, payload: Buffer, parts_max: int) -> bool:
+    """Return whether a payload may be of more members (gzip) or blocks (snappy) than that: each costs, empty or not."""
+    if compression_id == CompressionType.GZIP:
+        return bytes(payload).count(_GZIP_BEGIN) > parts_max
+    if compression_id == CompressionType.SNAPPY:
+        return next(islice(_snappy_blocks(memoryview(payload)), parts_max, None), None) is not None
+    return False
 
 
 def check_lz4_blocks(payload: Buffer) -> None:

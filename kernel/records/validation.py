@@ -32,6 +32,7 @@ its judge is left to another thread: `validate_briefly` refuses to begin, or to 
 | bytes of a batch, and of its records decompressed | `BRIEF_BYTES_MAX` |
 | of one that is built anew, decompressed | `BRIEF_REWRITE_BYTES_MAX`, as the slow levels of a codec make 2 MB/s |
 | records that are walked without a compiled kernel | `BRIEF_RECORDS_MAX` |
+| blocks of snappy, members of gzip | `BRIEF_PARTS_MAX` |
 
 No walk makes an object of a record, and memory is bounded by `decompressed_bytes_max`.
 
@@ -73,6 +74,7 @@ from .compression import (
     check_lz4_blocks,
     compress_pieces,
     decompress_uncopied,
+    is_in_many_parts,
 )
 from .finding import INT64_MAX, INT64_MIN, Acceptable, refused_records
 from .produced import CODECS_COUNT, InvalidBatchError, framed_header
@@ -99,6 +101,8 @@ BRIEF_BYTES_MAX: Final = 2 << 20
 """How many bytes of records are judged briefly: 1 ms of a compiled walk, 2 to 6 ms of decompression."""
 BRIEF_REWRITE_BYTES_MAX: Final = 16 << 10
 """How many bytes of records are built anew briefly."""
+BRIEF_PARTS_MAX: Final = 500
+"""In how many parts they may be packed: each costs some microseconds, empty or not. 2 MiB are 64 blocks as a rule."""
 BRIEF_RECORDS_MAX: Final = BRIEF_BYTES_MAX if HAS_COMPILED_KERNEL else 2000
 """How many records are walked briefly."""
 
@@ -375,7 +379,7 @@ def _payload(batch: _Batch) -> Buffer:
     """Return the records' bytes, borrowed where they are not compressed.
 
     Raises:
-        _TakesLongError: there are more than may be walked.
+        _TakesLongError: there are more than may be walked, or they are packed in many parts.
         InvalidBatchError: they cannot be decompressed, or are too many.
     """
     header, rules = batch.header, batch.rules
@@ -394,6 +398,8 @@ def _payload(batch: _Batch) -> Buffer:
     try:
         if header.compression_id == CompressionType.LZ4:
             check_lz4_blocks(packed)
+        if batch.bytes_max != NO_BOUND and is_in_many_parts(header.compression_id, packed, BRIEF_PARTS_MAX):
+            raise _TakesLongError
         return decompress_uncopied(header.compression_id, packed, limit) if packed else packed
     except DecompressedTooLargeError as exc:
         if limit < rules.decompressed_bytes_max:

@@ -24,8 +24,13 @@ def batch_around(
     payload: bytes, count: int, *, codec: CompressionType = CompressionType.ZSTD, timestamp: int = NOW
 ) -> bytearray:
     """Return a batch whose header is sound, whatever its records are."""
+    return packed_as(compress(codec, payload), codec, count, timestamp=timestamp)
+
+
+def packed_as(packed: bytes, codec: CompressionType, count: int = 1, *, timestamp: int = NOW) -> bytearray:
+    """Return the same of records that are packed already."""
     header = BatchHeader(0, 0, -1, 2, 0, int(codec), count - 1, timestamp, timestamp, -1, -1, -1, count)
-    return encode_batch(header, compress(codec, payload))
+    return encode_batch(header, packed)
 
 
 def row_of_records(count: int) -> bytes:

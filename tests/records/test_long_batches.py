@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
 import mmap
 import os
+import struct
 import tracemalloc
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,7 @@ from odradek.kernel.records.record import encode_record
 from odradek.kernel.records.record_errors import RECORD_ERRORS_MAX
 from odradek.kernel.records.validation import (
     BRIEF_BYTES_MAX,
+    BRIEF_PARTS_MAX,
     BRIEF_REWRITE_BYTES_MAX,
     ValidatedBatch,
     ValidationRules,
@@ -37,7 +40,7 @@ from odradek.kernel.records.validation import (
     validate_briefly,
 )
 
-from .bombs import FUTURE, NOW, RECORD, batch_around, bomb, row_of_records
+from .bombs import FUTURE, NOW, RECORD, batch_around, bomb, packed_as, row_of_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +51,8 @@ MIB = 1 << 20
 MANY = 600_000
 """Records of 4 MB, in 600 bytes."""
 WALK = ValidationRules(walks_records=True)
+
+XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 needs_kernel = pytest.mark.skipif(not scan.HAS_COMPILED_KERNEL, reason="the record kernel was not compiled")
 
@@ -91,6 +96,11 @@ LONG = {
         batch_around(bytes(BRIEF_REWRITE_BYTES_MAX + 1), 1),
         ValidationRules(compression=CompressionType.NONE),
     ),
+    "of empty snappy blocks": (
+        packed_as(XERIAL_HEADER + struct.pack(">ib", 1, 0) * (BRIEF_PARTS_MAX + 1), CompressionType.SNAPPY),
+        WALK,
+    ),
+    "of empty gzip members": (packed_as(gzip.compress(b"") * (BRIEF_PARTS_MAX + 1), CompressionType.GZIP), WALK),
     "a large batch, plain": (
         batch_around(bytes(BRIEF_BYTES_MAX), 1, codec=CompressionType.NONE),
         ValidationRules(max_message_bytes=2 * BRIEF_BYTES_MAX),
@@ -120,6 +130,13 @@ def test_what_ordinary_producers_send_is_judged_briefly(codec: CompressionType) 
     assert judge_briefly(large, WALK) == judge(large, WALK)
     if codec is CompressionType.NONE:  # packed, the gaps of its offsets would have it refused
         assert judge_briefly(batch, WALK) == judge(batch, WALK)
+
+
+@pytest.mark.parametrize("case", ["of empty snappy blocks", "of empty gzip members"])
+def test_what_is_in_many_parts_is_judged_where_it_may_take_long(case: str) -> None:
+    batch, rules = LONG[case]
+
+    assert refused(bytearray(batch), rules).code is ErrorCode.INVALID_RECORD  # it says one record, and has none
 
 
 def test_a_batch_that_is_too_large_is_refused_briefly() -> None:
