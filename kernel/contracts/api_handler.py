@@ -26,7 +26,7 @@ from .culprits import plugin_of
 from .signatures import module_of, problem_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ..errors import ErrorCode
     from .pieces import ListPieces
@@ -128,6 +128,10 @@ class RequestContext(Protocol):
 
     def fail(self, reason: str) -> None:
         """Give up on a request whose handler returned `PENDING`: no answer is sent, the connection is closed."""
+        ...
+
+    async def wait_aside(self, wait: Callable[[], Awaitable[object]]) -> None:
+        """Wait, in `handle_async`, for what others do: another request runs meanwhile, of which few may at a time."""
         ...
 
     def reply_frame(self, parts: Sequence[Any]) -> None:

@@ -19,7 +19,7 @@ from ..machine.turnstile import SLICE_STEPS, take_turn
 from ..network.receive_memory import WINDOW_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 
     from ..contracts.api_handler import ConnectionInfo, RequestContext
     from ..contracts.pieces import ListPieces
@@ -28,6 +28,41 @@ if TYPE_CHECKING:
 
 LONG_REQUESTS_MAX: Final = 8
 """How many are decoded and answered at once; the others wait as frames."""
+
+
+class TaskPlace:
+    """The place that a request has among those that run as tasks; given back while it waits for what others do.
+
+    Else as many as may run could wait for as long as clients say, and whoever comes next would wait for them.
+    """
+
+    __slots__ = ("_is_held", "_limiter")
+
+    def __init__(self, limiter: trio.Semaphore | None) -> None:
+        """Make one that is not held yet; without a limiter there is room for all."""
+        self._limiter = limiter
+        self._is_held = False
+
+    async def take(self) -> None:
+        """Wait for it. Cancelled: it is not held."""
+        if self._limiter is not None:
+            await self._limiter.acquire()
+            self._is_held = True
+
+    def give_back(self) -> None:
+        """Let another request have it; nothing happens where it is not held."""
+        if self._limiter is not None and self._is_held:
+            self._is_held = False
+            self._limiter.release()
+
+    async def wait_aside(self, wait: Callable[[], Awaitable[object]]) -> None:
+        """Wait for what others do, and then for a place again. Cancelled: it may be held, or not.
+
+        Not to be called by who holds what is behind a place, as `LongRequests.limiter`: all places might wait for that.
+        """
+        self.give_back()
+        await wait()
+        await self.take()
 
 
 class PieceContext:
@@ -80,6 +115,10 @@ class PieceContext:
         """Wait for the answer of a handler that said `PENDING`."""
         await self._answered.wait()
         return self.response
+
+    async def wait_aside(self, wait: Callable[[], Awaitable[object]]) -> None:
+        """Wait, and keep the place: long requests are few, and what they hold of it with them."""
+        await wait()
 
 
 class GaveUpError(Exception):

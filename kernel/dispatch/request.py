@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from ..network.connection import OWED, ReplySlot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ..network.connection import Connection, Outgoing
+    from .long_requests import TaskPlace
     from .routes import Route
 
 
@@ -19,7 +20,10 @@ class Request(ReplySlot):
     Made by the router for each frame, dropped with the answer. Slots and no properties: it is made for every request.
     """
 
-    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "received_s", "route")
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "place", "received_s", "route")
+
+    place: TaskPlace
+    """Of one that runs as a task."""
 
     def __init__(
         self,
@@ -53,6 +57,10 @@ class Request(ReplySlot):
         if not self.is_complete:
             self.complete(None)
         self.connection.close(reason)
+
+    async def wait_aside(self, wait: Callable[[], Awaitable[object]]) -> None:
+        """Wait in the request's task while others run in its place."""
+        await self.place.wait_aside(wait)
 
     def reply_frame(self, parts: Sequence[Outgoing]) -> None:
         """Answer with a whole frame that is encoded already, its size in front."""

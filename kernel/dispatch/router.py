@@ -28,7 +28,7 @@ from ..wire.message import Message
 from ..wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
 from ..wire.registry import API_VERSIONS_KEY, APIS
 from ..wire.varint import skip_tags
-from .long_requests import GaveUpError, LongFrame, LongRequests, answer_in_pieces
+from .long_requests import GaveUpError, LongFrame, LongRequests, TaskPlace, answer_in_pieces
 from .request import Request
 from .routes import LaterRoute, Route
 
@@ -248,14 +248,17 @@ class Router:
             nursery.start_soon(self._run_now, nursery)
             task_status.started()
             async for request, body in self._receive_task:
-                await limiter.acquire()
-                nursery.start_soon(self._run_one, request, body, limiter, name=f"request {request.route.name}")
+                request.place = TaskPlace(limiter)
+                await request.place.take()
+                nursery.start_soon(self._run_one, request, body, name=f"request {request.route.name}")
 
     async def _run_now(self, nursery: trio.Nursery) -> None:
         async for request, body in self._receive_now:
-            nursery.start_soon(self._run_one, request, body, None, name=f"request {request.route.name}")
+            request.place = TaskPlace(None)
+            nursery.start_soon(self._run_one, request, body, name=f"request {request.route.name}")
 
-    async def _run_one(self, request: Request, body: Any, limiter: trio.Semaphore | None) -> None:
+    async def _run_one(self, request: Request, body: Any) -> None:
+        place = request.place  # one that is dispatched behind its decoding gets another
         try:
             if request.connection.is_open or request.route.is_done_without_client:
                 with self._long.watch(request.connection):
@@ -267,8 +270,7 @@ class Router:
         finally:
             if type(body) is LongFrame:
                 body.let_go()
-            if limiter is not None:
-                limiter.release()
+            place.give_back()
 
     async def _run_short(self, request: Request, body: Any) -> None:
         try:

@@ -155,9 +155,17 @@ async def _stage(
 
 
 async def _join(staged: list[tuple[Answer, PieceContext]], context: RequestContext) -> Answer:
+    pending = [part for answer, part in staged if answer is PENDING]
+
+    async def all_answered() -> None:
+        for part in pending:
+            await part.wait()
+
+    if pending:
+        await context.wait_aside(all_answered)
     whole: ProduceResponse | None = None
     for answer, part in staged:
-        found = await part.wait() if answer is PENDING else answer
+        found = part.response if answer is PENDING else answer
         if part.failure:
             context.fail(part.failure)
             return PENDING

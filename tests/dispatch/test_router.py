@@ -262,6 +262,68 @@ def test_a_heartbeat_is_answered_though_as_many_requests_wait_as_may_run() -> No
     assert trio.run(scenario) == [BrokerHeartbeatResponse(is_caught_up=True)]
 
 
+class Aside(Waiting):
+    """One that waits for others."""
+
+    async def handle_async(self, request: DescribeClusterRequest, context: RequestContext) -> Any:
+        await context.wait_aside(self._handle)
+        return DescribeClusterResponse(cluster_id="here")
+
+
+def test_requests_that_wait_for_others_leave_their_places_and_have_one_again_when_they_go_on() -> None:
+    happened = trio.Event()
+    router = router_with(Aside(happened.wait))
+    waiting = [MemoryClient(router) for _ in range(3 * TASKS_MAX)]
+    answered: list[int] = []
+
+    def answers() -> int:
+        return sum(len(client.received()) for client in waiting)
+
+    async def scenario() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(router.run)
+            for client in waiting:
+                client.send(DescribeClusterRequest(), 1)
+            await trio.testing.wait_all_tasks_blocked()
+            answered.append(answers())
+            happened.set()
+            await trio.testing.wait_all_tasks_blocked()
+            answered.append(answers())
+            waiting[0].send(DescribeClusterRequest(), 1)
+            await trio.testing.wait_all_tasks_blocked()
+            answered.append(answers())
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+    assert answered == [0, 3 * TASKS_MAX, 1]
+
+
+def test_a_request_whose_client_goes_while_it_waits_aside_keeps_no_place() -> None:
+    router = router_with(Aside(trio.sleep_forever))
+    leaving = [MemoryClient(router) for _ in range(TASKS_MAX)]
+    others = [MemoryClient(router) for _ in range(TASKS_MAX)]
+
+    async def scenario() -> int:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(router.run)
+            for client in leaving:
+                client.send(DescribeClusterRequest(), 1)
+            await trio.testing.wait_all_tasks_blocked()
+            for client in leaving:
+                router.connection_closed(client.connection)
+            await trio.testing.wait_all_tasks_blocked()
+            router.routes[60].handler._handle = trio.lowlevel.checkpoint
+            for client in others:
+                client.send(DescribeClusterRequest(), 1)
+            await trio.testing.wait_all_tasks_blocked()
+            begun = sum(len(client.received()) for client in others)
+            nursery.cancel_scope.cancel()
+        return begun
+
+    assert trio.run(scenario) == TASKS_MAX
+
+
 def test_what_a_broker_lives_by_waits_for_nobody() -> None:
     nothing: Any = None
     handlers = [BrokerCallHandler(key, calls=nothing, connections=nothing) for key in ANSWERS]

@@ -132,7 +132,7 @@ class FetchHandler:
             for replica in operation.changed_since(result):
                 if self._purgatory.check_one(operation, replica):
                     break
-            await operation.ended.wait()
+            await context.wait_aside(operation.ended.wait)
             if not operation.is_answered:
                 return None
             result = await operation.read_again()
