@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import ErrorCode
+from ..machine.turnstile import run_at_once
 from ..wire.messages import api_00_produce as produce
 from ..wire.messages import api_01_fetch as fetch
 from .broker_nodes import NO_NODE, BrokerNodes
@@ -16,7 +17,7 @@ from .replica_selection import ReplicaSelection
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from ..config.broker import BrokerConfig
     from ..contracts.api_handler import RequestContext
@@ -77,6 +78,12 @@ class CurrentLeaders:
 
     def tell_reader(self, response: fetch.FetchResponse, context: RequestContext, *, is_follower: bool = False) -> None:
         """Say in the answer who leads the partitions that this broker does not; a follower knows where brokers are."""
+        run_at_once(self.tell_reader_in_steps(response, context, is_follower=is_follower))
+
+    def tell_reader_in_steps(
+        self, response: fetch.FetchResponse, context: RequestContext, *, is_follower: bool
+    ) -> Generator[None, None, None]:
+        """Do as `tell_reader`; a step is a partition."""
         if context.api_version < FIRST_FETCH_VERSION:
             return
         leaders: list[Leader] = []
@@ -88,6 +95,7 @@ class CurrentLeaders:
                         leader_id=found.leader_id, leader_epoch=found.leader_epoch
                     )
                     leaders.append(found)
+                yield
         if is_follower:
             return
         response.node_endpoints = [

@@ -28,7 +28,7 @@ from ..types import NO_EPOCH, READ_COMMITTED, IsolationLevel
 from ..wire.messages.api_01_fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from ..wire.records import records_size
 from .broker_nodes import NO_NODE
-from .fetch_session import UNKNOWN_ERRORS
+from .fetch_context import UNKNOWN_ERRORS
 from .fetch_throttling import is_throttled
 from .request_operation import RequestOperation
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..partitions.replica import Replica
     from ..partitions.replicas import Replicas
     from ..replication.throttling import ReplicationQuota
-    from .fetch_session import FetchContext
+    from .fetch_context import FetchContext
     from .fetch_target import FetchTarget
     from .replica_selection import Selection
 

@@ -24,6 +24,7 @@ The handler's part::
     answers = [read(target) for target in context.targets]
     response = context.build(answers)
 
+When there are as many partitions in sessions as may be, a client gets none, and one that adds more loses its own.
 When the cache is full a session is evicted that was not used for two minutes; else the smallest one that is older than
 two minutes and smaller than the new one. A follower's session is privileged: it may take the place of any consumer's.
 
@@ -33,71 +34,40 @@ two minutes and smaller than the new one. A follower's session is privileged: it
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
 from ..classes import define, frozen
 from ..errors import ErrorCode
+from ..machine.turnstile import run_at_once
 from ..partitions.quiet_followers import Stamp
-from ..wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse
+from .fetch_context import NO_SESSION_ID, ErrorContext, FullContext, IncrementalContext, SessionlessContext
 from .fetch_target import FetchTarget
 
 if TYPE_CHECKING:
     import random
     import uuid
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator
 
-    from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, PartitionData
+    from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest
+    from .fetch_context import FetchContext
     from .fetch_target import TargetKey
 
-NO_SESSION_ID: Final = 0
 FULL_EPOCH: Final = 0
 SESSIONLESS_EPOCH: Final = -1
 EPOCH_MAX: Final = 2**31 - 1
 MIN_EVICTION_MS: Final = 120_000
 """Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
 
+PARTITIONS_MAX: Final = 1_000_000
+"""Of all sessions: some hundred megabytes, several times what followers and consumers of a full broker have."""
+
 NEVER_MS: Final = -(1 << 62)
 FIRST_VERSION_WITH_IDS: Final = 13
-UNKNOWN_ERRORS: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-"""Errors of what this broker does not have: answered last, and without regard to the isolation level."""
 
 EvictionKey: TypeAlias = tuple[bool, int, int]
 """(is privileged, partitions, session id): the least valuable session first."""
-
-
-class FetchContext(Protocol):
-    """One Fetch request, in or out of a session; built from once."""
-
-    @property
-    def targets(self) -> Sequence[FetchTarget]:
-        """What to read, in this order."""
-        ...
-
-    @property
-    def by_key(self) -> Mapping[TargetKey, FetchTarget]:
-        """The same by their keys."""
-        ...
-
-    @property
-    def is_incremental(self) -> bool:
-        """Whether the answer may be None for what has nothing new."""
-        ...
-
-    @property
-    def stamp(self) -> Stamp | None:
-        """When its session was heard last, None outside of one."""
-        ...
-
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
-        """Return the answer.
-
-        Args:
-            answers: One for each target, in order. Within a session, None stands for a target that was not read
-                because it has nothing new.
-        """
-        ...
 
 
 @define(eq=False)
@@ -127,8 +97,8 @@ class FetchSession:
     cached_count: int = 0
     stamp: Stamp = attrs.field(factory=lambda: Stamp(NEVER_MS))
 
-    def update(self, request: FetchRequest) -> None:
-        """Add, change and forget partitions as the request says."""
+    def update_in_steps(self, request: FetchRequest) -> Generator[None, None, None]:
+        """Add, change and forget partitions as the request says; a step is one of them."""
         targets = self.targets
         for key, topic, topic_id, wanted in _wanted_partitions(request, self.uses_topic_ids):
             target = targets.get(key)
@@ -136,12 +106,14 @@ class FetchSession:
                 targets[key] = _new_target(key, topic, topic_id, wanted)
             else:
                 target.change(wanted)
+            yield
         for forgotten in request.forgotten_topics_data:
             topic_key = forgotten.topic_id.int if self.uses_topic_ids else forgotten.topic
             for partition in forgotten.partitions:
                 gone = targets.pop((topic_key, partition), None)
                 if gone is not None:
                     gone.end_quiet()
+                yield
 
 
 def _wanted_partitions(
@@ -167,178 +139,13 @@ def _new_target(key: TargetKey, topic: str, topic_id: uuid.UUID, wanted: FetchPa
     )
 
 
-def _all_targets(request: FetchRequest, uses_topic_ids: bool) -> dict[TargetKey, FetchTarget]:
+def _all_targets(request: FetchRequest, uses_topic_ids: bool) -> Generator[None, None, dict[TargetKey, FetchTarget]]:
     """Return what the request names; of a partition named twice the last counts, at the first one's place."""
     targets: dict[TargetKey, FetchTarget] = {}
-    for topic in request.topics:
-        topic_key: str | int = topic.topic_id.int if uses_topic_ids else topic.topic
-        for wanted in topic.partitions:
-            key = (topic_key, wanted.partition)
-            targets[key] = _new_target(key, topic.topic, topic.topic_id, wanted)
+    for key, topic, topic_id, wanted in _wanted_partitions(request, uses_topic_ids):
+        targets[key] = _new_target(key, topic, topic_id, wanted)
+        yield
     return targets
-
-
-class _TopicsBuilder:
-    """Gathers answers under their topics; neighbours of one topic share an entry.
-
-    The order stays, but what this broker does not have comes last, as in Kafka.
-    """
-
-    __slots__ = ("_partitions", "_responses", "_topic_key", "_unknown")
-
-    def __init__(self) -> None:
-        self._responses: list[FetchableTopicResponse] = []
-        self._unknown: list[tuple[FetchTarget, PartitionData]] = []
-        self._topic_key: str | int | None = None
-        self._partitions: list[PartitionData] = []
-
-    def add(self, target: FetchTarget, answer: PartitionData) -> None:
-        """Add an answer, unless it belongs at the end."""
-        if answer.error_code in UNKNOWN_ERRORS:
-            self._unknown.append((target, answer))
-        else:
-            self._place(target, answer)
-
-    def finish(self) -> list[FetchableTopicResponse]:
-        """Return everything that was added."""
-        for target, answer in self._unknown:
-            self._place(target, answer)
-        return self._responses
-
-    def _place(self, target: FetchTarget, answer: PartitionData) -> None:
-        topic_key = target.key[0]
-        if topic_key != self._topic_key:
-            self._topic_key = topic_key
-            self._partitions = []
-            self._responses.append(
-                FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id, partitions=self._partitions)
-            )
-        self._partitions.append(answer)
-
-
-def _build_all(targets: Sequence[FetchTarget], answers: Sequence[PartitionData | None]) -> list[FetchableTopicResponse]:
-    if len(targets) == 1 and (only := answers[0]) is not None:  # what most fetches are
-        (target,) = targets
-        return [FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id, partitions=[only])]
-    builder = _TopicsBuilder()
-    for target, answer in zip(targets, answers, strict=True):
-        assert answer is not None, "outside an incremental fetch every partition is answered"
-        builder.add(target, answer)
-    return builder.finish()
-
-
-class SessionlessContext:
-    """A fetch that names everything and leaves nothing behind.
-
-    Once it was answered it may be used again, by a request that names the same: `go_on`.
-    """
-
-    __slots__ = ("by_key", "targets")
-
-    is_incremental = False
-    stamp = None
-
-    def __init__(self, by_key: dict[TargetKey, FetchTarget]) -> None:
-        self.by_key = by_key
-        self.targets = list(by_key.values())
-
-    def go_on(self, request: FetchRequest) -> None:
-        """Read from the offsets of a request that names the same partitions in the same order, none of them twice."""
-        targets = iter(self.targets)
-        for topic in request.topics:
-            for wanted in topic.partitions:
-                next(targets).fetch_offset = wanted.fetch_offset
-
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
-        """Return every answer, without a session."""
-        return FetchResponse(responses=_build_all(self.targets, answers))
-
-
-class FullContext:
-    """A fetch that names everything and asks for a session, which it gets if there is room when it is answered."""
-
-    __slots__ = ("_cache", "_is_follower", "_now_ms", "_uses_topic_ids", "by_key", "targets")
-
-    is_incremental = False
-    stamp = None
-
-    def __init__(
-        self,
-        cache: FetchSessionCache,
-        by_key: dict[TargetKey, FetchTarget],
-        now_ms: int,
-        *,
-        is_follower: bool,
-        uses_topic_ids: bool,
-    ) -> None:
-        self.targets = list(by_key.values())
-        self.by_key = by_key
-        self._cache = cache
-        self._now_ms = now_ms
-        self._is_follower = is_follower
-        self._uses_topic_ids = uses_topic_ids
-
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
-        """Return every answer, and the new session's id."""
-        responses = _build_all(self.targets, answers)
-        session = self._cache.create(
-            self.by_key, self._now_ms, is_privileged=self._is_follower, uses_topic_ids=self._uses_topic_ids
-        )
-        if session is None:
-            return FetchResponse(responses=responses)
-        for target, answer in zip(self.targets, answers, strict=True):
-            assert answer is not None
-            target.is_news(answer)
-        return FetchResponse(session_id=session.session_id, responses=responses)
-
-
-class IncrementalContext:
-    """A fetch within a session."""
-
-    __slots__ = ("_expected_epoch", "_session", "by_key", "stamp", "targets")
-
-    is_incremental = True
-
-    def __init__(self, session: FetchSession) -> None:
-        self._session = session
-        self.by_key = session.targets
-        self._expected_epoch = session.epoch
-        self.stamp = session.stamp
-        self.targets = list(session.targets.values())
-
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
-        """Return what is news, unless another request has used the session meanwhile."""
-        session = self._session
-        if session.epoch != self._expected_epoch:
-            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
-        builder = _TopicsBuilder()
-        for target, answer in zip(self.targets, answers, strict=True):
-            if answer is None or not target.is_news(answer):
-                continue
-            builder.add(target, answer)
-            if answer.records and target.key in session.targets:
-                del session.targets[target.key]
-                session.targets[target.key] = target
-        return FetchResponse(session_id=session.session_id, responses=builder.finish())
-
-
-class ErrorContext:
-    """A fetch that does not fit its session: nothing is read."""
-
-    __slots__ = ("_code",)
-
-    targets: Sequence[FetchTarget] = ()
-    by_key: Mapping[TargetKey, FetchTarget] = {}  # empty for good
-    is_incremental = False
-    stamp = None
-
-    def __init__(self, code: ErrorCode) -> None:
-        self._code = code
-
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
-        """Return the error."""
-        assert not answers
-        return FetchResponse(error_code=self._code)
 
 
 @frozen
@@ -353,15 +160,24 @@ class FetchSessionStatistics:
 class FetchSessionCache:
     """The sessions of one broker, in the order of their last use. Owned by the reactor's task."""
 
-    def __init__(self, *, slots: int, random_source: random.Random, eviction_ms: int = MIN_EVICTION_MS) -> None:
+    def __init__(
+        self,
+        *,
+        slots: int,
+        random_source: random.Random,
+        eviction_ms: int = MIN_EVICTION_MS,
+        partitions_max: int = PARTITIONS_MAX,
+    ) -> None:
         """Make an empty cache.
 
         Args:
             slots: `max.incremental.fetch.session.cache.slots`; 0 for no sessions at all.
             random_source: For session ids.
             eviction_ms: How long a session is safe from being evicted by a bigger one.
+            partitions_max: How many all sessions may have: beyond it nobody gets one, and one that grows is ended.
         """
         self._slots = slots
+        self._partitions_max = partitions_max
         self._random = random_source
         self._eviction_ms = eviction_ms
         self._sessions: dict[int, FetchSession] = {}
@@ -382,12 +198,21 @@ class FetchSessionCache:
             now_ms: The monotonic clock.
             is_follower: Whether a replica asks.
         """
+        return run_at_once(self.open_in_steps(request, version, now_ms, is_follower=is_follower))
+
+    def open_in_steps(
+        self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool
+    ) -> Generator[None, None, FetchContext]:
+        """Do as `open`; a step is a partition. If it is closed before its end, the session may have some changes.
+
+        Then its epoch is the next one, too: a client that asks again begins a new session.
+        """
         uses_topic_ids = version >= FIRST_VERSION_WITH_IDS
         epoch = request.session_epoch
         if epoch in (SESSIONLESS_EPOCH, FULL_EPOCH):
             if request.session_id != NO_SESSION_ID:
                 self.remove(request.session_id)
-            by_key = _all_targets(request, uses_topic_ids)
+            by_key = yield from _all_targets(request, uses_topic_ids)
             if epoch == SESSIONLESS_EPOCH:
                 return SessionlessContext(by_key)
             return FullContext(self, by_key, now_ms, is_follower=is_follower, uses_topic_ids=uses_topic_ids)
@@ -398,13 +223,23 @@ class FetchSessionCache:
             return ErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return ErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.update(request)
+        session.epoch = next_epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        yield from session.update_in_steps(request)
+        if session.epoch != next_epoch:  # another request came meanwhile
+            return ErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if self._sessions.get(session.session_id) is not session or self._is_too_much(session):
+            self.remove(session.session_id)
+            return ErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.targets:
             self.remove(session.session_id)
-            return SessionlessContext(_all_targets(request, uses_topic_ids))
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+            return SessionlessContext((yield from _all_targets(request, uses_topic_ids)))
         self._touch(session, now_ms)
         return IncrementalContext(session)
+
+    def _is_too_much(self, session: FetchSession) -> bool:
+        """Return whether a session has grown by more than there is room for."""
+        growth = len(session.targets) - session.cached_count
+        return growth > 0 and self._partitions_count + growth > self._partitions_max
 
     def targets_count(self, session_id: int) -> int:
         """Return how many partitions a session has, 0 where there is none."""
@@ -416,6 +251,8 @@ class FetchSessionCache:
     ) -> FetchSession | None:
         """Make a session, evicting another if need be; None when there is no room for it."""
         if len(self._sessions) >= self._slots and not self._evict_for((is_privileged, len(targets), 0), now_ms):
+            return None
+        if self._partitions_count + len(targets) > self._partitions_max:
             return None
         session_id = self._random.randint(1, EPOCH_MAX)
         while session_id in self._sessions:

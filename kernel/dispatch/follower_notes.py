@@ -1,4 +1,4 @@
-"""Pure core: what a follower's Fetch tells of what it has, told to the elections of the replicas that it asks for.
+"""Shell: what a follower's Fetch tells of what it has, told to the elections of the replicas that it asks for.
 
 Most fetches of most partitions repeat what the one before said of them: of these an election is told when that counts
 (`partitions/quiet_followers.py`).
@@ -6,9 +6,10 @@ Most fetches of most partitions repeat what the one before said of them: of thes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import KafkaError
+from ..machine.turnstile import take_turn
 from ..partitions.leading import note_follower
 from ..partitions.quiet_followers import FollowerFetch, begin_quiet
 from ..types import NO_EPOCH
@@ -16,13 +17,15 @@ from .fetch_operation import find_replica, has_all_below
 from .replica_selection import note_position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ..partitions.quiet_followers import Stamp
     from ..partitions.replica import Replica
     from ..partitions.replicas import Replicas
     from .fetch_operation import FetchLimits
     from .fetch_target import FetchTarget
+
+TARGETS_PER_SLICE: Final = 200
 
 
 def note_positions(
@@ -39,10 +42,33 @@ def note_positions(
         limits: Of the request.
         stamp: Of its session, which gets its time for all targets of which the request says what the one before did.
     """
-    if limits.is_stale:
-        return
     if limits.keeps_positions:
         stamp = None
+    if not limits.is_stale:
+        _note_some(replicas, targets, limits, stamp)
+        _note_heard(stamp, limits)
+
+
+async def note_in_slices(
+    replicas: Replicas, targets: Sequence[FetchTarget], limits: FetchLimits, stamp: Stamp | None
+) -> None:
+    """Do as `note_positions`, some targets at a time. If it is cancelled, of the others nothing is noted."""
+    if limits.keeps_positions:
+        stamp = None
+    if limits.is_stale:
+        return
+    for first in range(0, len(targets), TARGETS_PER_SLICE):
+        await take_turn()
+        _note_some(replicas, targets[first : first + TARGETS_PER_SLICE], limits, stamp)
+    _note_heard(stamp, limits)
+
+
+def _note_heard(stamp: Stamp | None, limits: FetchLimits) -> None:
+    if stamp is not None:
+        stamp.heard_ms = limits.now_ms
+
+
+def _note_some(replicas: Replicas, targets: Iterable[FetchTarget], limits: FetchLimits, stamp: Stamp | None) -> None:
     for target in targets:
         if target.quiet is not None:
             if stamp is not None and target.quiet.is_repeated(stamp, limits.broker_epoch):
@@ -55,8 +81,6 @@ def note_positions(
             continue
         if replica.is_follower(limits.replica_id) and has_all_below(replica, target):
             _note(replicas, replica, target, limits, stamp)
-    if stamp is not None:
-        stamp.heard_ms = limits.now_ms
 
 
 def _note(replicas: Replicas, replica: Replica, target: FetchTarget, limits: FetchLimits, stamp: Stamp | None) -> None:

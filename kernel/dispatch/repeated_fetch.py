@@ -19,14 +19,15 @@ import attrs
 from ..wire.codec import encode_bytes
 from ..wire.frame_template import RECORDS_MARK, RecordsFrameTemplate, mark
 from ..wire.messages.api_01_fetch import PartitionData
-from .fetch_session import SESSIONLESS_EPOCH, SessionlessContext
+from .fetch_context import SessionlessContext
+from .fetch_session import SESSIONLESS_EPOCH
 
 if TYPE_CHECKING:
     from ..network.connection import Connection
     from ..wire.messages.api_01_fetch import FetchRequest
     from ..wire.records import Part
+    from .fetch_context import FetchContext
     from .fetch_operation import FetchLimits, FetchResult
-    from .fetch_session import FetchContext
     from .request import Request
 
 FIRST_VERSION_WITH_SESSIONS: Final = 7

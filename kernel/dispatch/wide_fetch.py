@@ -13,6 +13,7 @@ import trio
 
 from ..machine.turnstile import take_turn
 from ..purgatory.delayed_operation import Outcome
+from .fetch_context import TopicsBuilder
 from .fetch_operation import FetchOperation, FetchResult, read_targets
 from .fetch_throttling import is_throttled
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from ..contracts.api_handler import RequestContext
     from ..partitions.replica import Replica
     from ..partitions.replicas import Replicas
+    from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
+    from .fetch_context import FetchContext
     from .fetch_operation import FetchLimits
-    from .fetch_session import FetchContext
     from .fetch_target import FetchTarget
 
 AT_ONCE_MAX: Final = 200
@@ -31,6 +33,9 @@ AT_ONCE_MAX: Final = 200
 AT_ONCE_IN_SESSION_MAX: Final = 1000
 """The same of its session: most of these have nothing new, and are passed over."""
 TARGETS_PER_SLICE: Final = 100
+WIDE_MAX: Final = 4
+"""How many are read and answered at once. One that waits for records is none of them."""
+ADDED_PER_SLICE: Final = 500
 
 
 class WideFetchOperation(FetchOperation):
@@ -109,3 +114,12 @@ async def read_in_slices(
         piece = targets[first : first + TARGETS_PER_SLICE]
         read_targets(replicas, piece, limits, is_incremental=is_incremental, only=only, into=result)
     return result
+
+
+async def build_in_slices(session: FetchContext, answers: Sequence[PartitionData | None]) -> FetchResponse:
+    """Do as `FetchContext.build`, some targets at a time. If it is cancelled, some count as told, and nobody was."""
+    found, targets = TopicsBuilder(), session.targets
+    for first in range(0, len(targets), ADDED_PER_SLICE):
+        await take_turn()
+        session.add(found, targets[first : first + ADDED_PER_SLICE], answers[first : first + ADDED_PER_SLICE])
+    return session.finish(found)

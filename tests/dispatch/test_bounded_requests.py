@@ -88,6 +88,7 @@ COMMITS: Final = [{"partition_index": number, "committed_offset": 1, "committed_
 RESOURCES: Final = [{"resource_type": 2, "resource_name": name, "configs": []} for name in NAMES[:1000]]
 FETCHED: Final = of_wide_id("partitions", ({"partition": n, "partition_max_bytes": 1 << 20} for n in NUMBERS))
 FETCHED_AT_END: Final = of_wide_id("partitions", ({"partition": n, "fetch_offset": 1} for n in NUMBERS))
+FETCHED_OF_NOBODY: Final = of_wide_id("partitions", ({"partition": MANY + number} for number in range(20 * MANY)))
 SHARED: Final = of_wide_id("partitions", ({"partition_index": number} for number in NUMBERS))
 SHARED_STATE: Final = of_wide_id("partitions", ({"partition": number} for number in NUMBERS))
 FIRST: Final = (19,)
@@ -129,6 +130,7 @@ BOUNDS: Final[dict[int, Bound]] = {
     1: slices(
         {"max_bytes": 1 << 20, "topics": FETCHED},
         {"max_bytes": 1 << 20, "min_bytes": 1, "max_wait_ms": 50, "topics": FETCHED_AT_END},
+        {"max_bytes": 1 << 20, "topics": FETCHED_OF_NOBODY, "session_epoch": 0},
     ),
     2: pieces(
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,9 @@ import trio.testing
 
 from odradek.kernel.dispatch import wide_fetch
 from odradek.kernel.dispatch.handlers import api_01_fetch
+from odradek.kernel.dispatch.router import TASKS_MAX
 from odradek.kernel.dispatch.wide_fetch import TARGETS_PER_SLICE
+from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchPartition,
     FetchRequest,
@@ -181,5 +184,41 @@ def test_a_client_that_leaves_while_it_waits_is_not_waited_for(tmp_path: Path, m
         await settle()
 
         assert scene.house.fetches.delayed_count == 0
+
+    play(tmp_path, monkeypatch, scenario)
+
+
+def test_fetches_that_wait_keep_no_other_request_from_being_worked_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        waiting = [Scene(scene.house) for _ in range(TASKS_MAX + 1)]
+        for each in waiting:
+            each.fetch()
+            await settle()
+        scene.fetch(max_wait_ms=0)
+        await settle()
+        assert len(parts_of(scene.answer())) == COUNT
+        assert not any(each.client.frames() for each in waiting)
+        scene.produce(0)
+        await settle()
+
+        assert all(each.records() == {0: [b"a"]} for each in waiting)
+
+    play(tmp_path, monkeypatch, scenario)
+
+
+def test_more_partitions_than_a_broker_has_may_be_named_in_one_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.fetch((0,) * 20_001, max_wait_ms=0, session_epoch=0)
+        await settle()
+        answer = scene.answer()
+        codes = Counter(part.error_code for part in parts_of(answer))
+
+        assert codes == {ErrorCode.NONE: COUNT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 20_001 - COUNT}
+        assert len(answer.responses) == 1
+        assert answer.session_id > 0
 
     play(tmp_path, monkeypatch, scenario)

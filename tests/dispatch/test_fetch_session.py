@@ -8,15 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from odradek.kernel.dispatch.fetch_session import (
-    EPOCH_MAX,
-    MIN_EVICTION_MS,
-    FetchContext,
-    FetchSessionCache,
-    SessionlessContext,
-)
+from odradek.kernel.dispatch.fetch_context import FetchContext, SessionlessContext
+from odradek.kernel.dispatch.fetch_session import EPOCH_MAX, MIN_EVICTION_MS, FetchSessionCache
 from odradek.kernel.dispatch.fetch_target import FetchTarget
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.wire.messages.api_01_fetch import (
     EpochEndOffset,
     FetchPartition,
@@ -381,3 +377,27 @@ class ClientAgainstLog(RuleBasedStateMachine):
 
 TestClientAgainstLog = ClientAgainstLog.TestCase
 TestClientAgainstLog.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def test_no_more_partitions_are_in_sessions_than_may_be() -> None:
+    cache = FetchSessionCache(slots=10, random_source=random.Random(1), partitions_max=5)
+    first, second = (open_session(cache, 2) for _ in range(2))
+    assert first
+    assert second
+    assert open_session(cache, 2) == 0, "there is no room for another"
+
+    grown = cache.open(request(first, 1, 4), 12, 0, is_follower=False)
+
+    assert grown.build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert open_session(cache, 3), "it has made room"
+
+
+def test_a_session_that_is_used_while_it_changes_is_told_so() -> None:
+    cache = FetchSessionCache(slots=10, random_source=random.Random(1))
+    session_id = open_session(cache, 2)
+    changing = cache.open_in_steps(request(session_id, 1, 2), 12, 0, is_follower=False)
+    next(changing)
+
+    assert go_on(cache, session_id, 1).build([]).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert go_on(cache, session_id, 2).build([None, None]).error_code == ErrorCode.NONE
+    assert run_at_once(changing).build([]).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
 from ...contracts.api_handler import AS_TASK, PENDING
 from ...contracts.election import NO_BROKER_EPOCH
 from ...errors import ErrorCode, KafkaError
+from ...machine.turnstile import run_in_slices
 from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS
 from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ...wire.records import records_size
@@ -26,24 +29,33 @@ from ..fetch_operation import (
     read_targets,
 )
 from ..fetch_throttling import throttled_bytes
-from ..follower_notes import note_positions
+from ..follower_notes import note_in_slices, note_positions
 from ..repeated_fetch import RepeatedFetches
-from ..wide_fetch import AT_ONCE_IN_SESSION_MAX, AT_ONCE_MAX, WideFetchOperation, read_in_slices
+from ..wide_fetch import (
+    AT_ONCE_IN_SESSION_MAX,
+    AT_ONCE_MAX,
+    WIDE_MAX,
+    WideFetchOperation,
+    build_in_slices,
+    read_in_slices,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from uuid import UUID
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.election import KnownBroker
     from ...machine.clock import Clock
     from ...partitions.replicas import Replicas
+    from ...partitions.topic_replicas import TopicReplicas
     from ...purgatory.purgatory import Purgatory
     from ...replication.throttling import ReplicationQuota
     from ...replication.traffic import ReplicationTraffic
     from ...wire.messages.api_01_fetch import FetchRequest
     from ..current_leaders import CurrentLeaders
-    from ..fetch_session import FetchContext, FetchSessionCache
+    from ..fetch_context import FetchContext
+    from ..fetch_session import FetchSessionCache
     from ..fetch_target import FetchTarget
     from ..repeated_fetch import RepeatedFetch
 
@@ -56,7 +68,8 @@ class FetchHandler:
     """Answers Fetch. Owned by the reactor's task."""
 
     api_key = 1
-    elements_max = 10_000
+    elements_max = 250_000
+    """A follower's full fetch of all that a broker may lead; what it makes of them takes some hundred megabytes."""
     long_frame_bytes = 8192
     """From some hundred partitions on a request is decoded in slices."""
 
@@ -99,6 +112,7 @@ class FetchHandler:
         self._quota = quota
         self._traffic = traffic
         self.repeats = RepeatedFetches()
+        self._wide = trio.Semaphore(WIDE_MAX)
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
         """Answer at once if there is enough, else wait for `max_wait_ms`, or for what is in a remote store."""
@@ -109,16 +123,24 @@ class FetchHandler:
         return self._answer(request, context, limits, self._open(request, limits))
 
     async def handle_async(self, request: FetchRequest, context: RequestContext) -> Answer:
-        """Answer a Fetch of very many partitions. Cancelled: the client is gone, or the broker ends."""
-        limits = self._limits(request, context)
-        session = self._open(request, limits)
-        targets = session.targets
-        if limits.is_follower:
-            self._note_follower(session, limits)
-        is_incremental = session.is_incremental and limits.max_bytes >= 0
-        result = await read_in_slices(self._replicas, targets, limits, is_incremental=is_incremental)
-        wait_ms = self._wait_ms(request, limits, targets, result)
-        if wait_ms:
+        """Answer a Fetch of very many partitions. Cancelled: the client is gone, or the broker ends.
+
+        Few are worked on at once, since each may hold answers of a hundred thousand partitions; as many wait as ask.
+        """
+        async with self._wide:
+            limits = self._limits(request, context)
+            session = await run_in_slices(self._open_in_steps(request, limits))
+            targets = session.targets
+            if limits.is_follower:
+                limits.is_stale = self._is_stale(limits)
+                await note_in_slices(self._replicas, targets, limits, session.stamp)
+            is_incremental = session.is_incremental and limits.max_bytes >= 0
+            result = await read_in_slices(self._replicas, targets, limits, is_incremental=is_incremental)
+            wait_ms = self._wait_ms(request, limits, targets, result)
+            if not wait_ms:
+                for target in result.cold:
+                    begin_cold_read(target, limits, _do_nothing)
+                return await self._wide_response(session, result, context, limits)
             operation = WideFetchOperation(
                 deadline_ms=limits.now_ms + wait_ms,
                 context=context,
@@ -132,14 +154,12 @@ class FetchHandler:
             for replica in operation.changed_since(result):
                 if self._purgatory.check_one(operation, replica):
                     break
-            await context.wait_aside(operation.ended.wait)
-            if not operation.is_answered:
-                return None
-            result = await operation.read_again()
-        else:
-            for target in result.cold:
-                begin_cold_read(target, limits, _do_nothing)
-        return self._response(session, result, context, limits)
+            del result
+        await context.wait_aside(operation.ended.wait)
+        if not operation.is_answered:
+            return None
+        async with self._wide:
+            return await self._wide_response(session, await operation.read_again(), context, limits)
 
     def _wait_ms(
         self, request: FetchRequest, limits: FetchLimits, targets: Sequence[FetchTarget], result: FetchResult
@@ -192,14 +212,16 @@ class FetchHandler:
             keeps_positions=is_follower and self._leaders.selection.selector is not None,
         )
 
-    def _note_follower(self, session: FetchContext, limits: FetchLimits) -> None:
-        """Take note of what a follower has; one that says no epoch may read, and moves no watermark (KIP-903)."""
+    def _is_stale(self, limits: FetchLimits) -> bool:
+        """Return whether an earlier process of a follower asks; one that says no epoch may read (KIP-903)."""
         known = self._broker(limits.replica_id)
-        limits.is_stale = known is not None and NO_BROKER_EPOCH < limits.broker_epoch < known.broker_epoch
-        note_positions(self._replicas, session.targets, limits, session.stamp)
+        return known is not None and NO_BROKER_EPOCH < limits.broker_epoch < known.broker_epoch
 
     def _open(self, request: FetchRequest, limits: FetchLimits) -> FetchContext:
         return self._sessions.open(request, limits.version, limits.now_ms, is_follower=limits.is_follower)
+
+    def _open_in_steps(self, request: FetchRequest, limits: FetchLimits) -> Generator[None, None, FetchContext]:
+        return self._sessions.open_in_steps(request, limits.version, limits.now_ms, is_follower=limits.is_follower)
 
     def _answer(
         self,
@@ -211,7 +233,8 @@ class FetchHandler:
     ) -> Answer:
         targets = session.targets
         if limits.is_follower:
-            self._note_follower(session, limits)
+            limits.is_stale = self._is_stale(limits)
+            note_positions(self._replicas, targets, limits, session.stamp)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
         result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
         wait_ms = self._wait_ms(request, limits, targets, result)
@@ -253,6 +276,20 @@ class FetchHandler:
             self._count(topic.topic, topic.topic_id, topic.partitions, limits)
         return response
 
+    async def _wide_response(
+        self, session: FetchContext, result: FetchResult, context: RequestContext, limits: FetchLimits
+    ) -> FetchResponse:
+        """Do as `_response`, a slice at a time."""
+        quota = limits.quota
+        if quota is not None and quota.is_set:
+            quota.record(throttled_bytes(session.targets, result.answers))
+        response = await build_in_slices(session, result.answers)
+        if result.is_final:
+            told = self._leaders.tell_reader_in_steps(response, context, is_follower=limits.is_follower)
+            await run_in_slices(told)
+        await run_in_slices(self._count_in_steps(response, limits))
+        return response
+
     def _count(self, topic: str, topic_id: UUID, answers: Iterable[PartitionData | None], limits: FetchLimits) -> None:
         replicas = self._replicas.topics.get(topic) or self._replicas.topics_by_id.get(topic_id)
         if replicas is None:
@@ -260,12 +297,26 @@ class FetchHandler:
         replicas.counters.fetch_requests += 1
         for answer in answers:
             if answer is not None and answer.records:
-                size_bytes = records_size(answer.records)
-                if not limits.is_follower:
-                    replicas.counters.bytes_out += size_bytes
-                elif self._traffic is not None:
-                    replica = replicas.partitions.get(answer.partition_index)
-                    self._traffic.went(replica, limits.replica_id, size_bytes)
+                self._count_records(replicas, answer, limits)
+
+    def _count_in_steps(self, response: FetchResponse, limits: FetchLimits) -> Generator[None, None, None]:
+        for topic in response.responses:
+            replicas = self._replicas.topics.get(topic.topic) or self._replicas.topics_by_id.get(topic.topic_id)
+            if replicas is not None:
+                replicas.counters.fetch_requests += 1
+                for answer in topic.partitions:
+                    if answer.records:
+                        self._count_records(replicas, answer, limits)
+                    yield
+            yield
+
+    def _count_records(self, replicas: TopicReplicas, answer: PartitionData, limits: FetchLimits) -> None:
+        size_bytes = records_size(answer.records)
+        if not limits.is_follower:
+            replicas.counters.bytes_out += size_bytes
+        elif self._traffic is not None:
+            replica = replicas.partitions.get(answer.partition_index)
+            self._traffic.went(replica, limits.replica_id, size_bytes)
 
     def error_response(self, request: FetchRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives everything this error; from version 13 on without topics, as Kafka."""
