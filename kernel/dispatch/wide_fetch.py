@@ -1,8 +1,8 @@
 """Shell: a Fetch of very many partitions: read a slice at a time, and so again when it has waited.
 
-Each partition costs some microseconds, read, told and encoded, and a session may have 10,000. So the router runs such a
-request as a task. What it waits for is watched as for any other; but when it has waited, its task reads, and not
-whoever woke it.
+Each partition costs some microseconds, read, told and encoded, and a session may have a hundred thousand. So the router
+runs such a request as a task. What it waits for is watched as for any other; but when it has waited, its task reads,
+and not whoever woke it.
 """
 
 from __future__ import annotations
