@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import StorageError
+from .recovery import have_producers_read
 from .replica_opener import discard
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class FullDisks:
             if fresh is not None and old.lacks_room:
                 yield fresh
 
+    def opened(self) -> Iterator[Replica]:
+        """Iterate over all replicas that are opened again, and wait for room: the end keeps what they know."""
+        yield from self._opened.values()
+
     async def retry(self, serve: Callable[[Reopened], None]) -> None:
         """Open what went offline for want of room, in slices, and have what is open and has room served."""
         lacking = [
@@ -82,6 +87,7 @@ class FullDisks:
 
     async def _open(self, topic: TopicReplicas, replica: Replica) -> Replica | None:
         if self._is_wanted(topic, replica):
+            have_producers_read(replica.log)
             with suppress(StorageError):  # it is offline, but where it was not the log that found no room: a vote
                 await self._opener.workers.do(replica.log.begin_close())
         if not self._is_wanted(topic, replica):

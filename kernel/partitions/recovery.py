@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ..errors import CorruptionError
+from ..errors import CorruptionError, StorageError
 from ..machine.turnstile import run_at_once
 from ..records.batch import read_header
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
@@ -63,7 +64,7 @@ def recover_in_steps(partition_log: PartitionLog, producers: ProducerStateTable,
         return
     snapshots = partition_log.sidecars(SNAPSHOT_KIND)
     if partition_log.was_clean and not snapshots and not partition_log.sidecars(TRANSACTION_INDEX_KIND):
-        # A clean shutdown keeps a snapshot of every log that knows producers: this one need not be read whole.
+        # Whoever closes a log that knows producers keeps a snapshot, or has it read: this one need not be read whole.
         return
     yield from _fill(partition_log, producers, now_ms)
 
@@ -196,6 +197,19 @@ def keep_producers(partition_log: PartitionLog, producers: ProducerStateTable, t
     if offset not in partition_log.sidecars(SNAPSHOT_KIND):
         partition_log.write_sidecar(offset, SNAPSHOT_KIND, encode_snapshot(producers.snapshot()))
     remove_old_snapshots(partition_log, tiered_log)
+
+
+def have_producers_read(partition_log: PartitionLog) -> None:
+    """See to it that whoever opens a log next reads it for its producers, though it is about to be closed as clean.
+
+    For a log whose replica failed, or never came to be: nobody is sure of what it knows. A log that is offline is not
+    closed as clean, so nothing is to be done; neither is one in which this cannot be kept, as it is offline then.
+    """
+    with suppress(StorageError):
+        is_read = partition_log.sidecars(SNAPSHOT_KIND) or partition_log.sidecars(TRANSACTION_INDEX_KIND)
+        if partition_log.log_end_offset and not is_read:
+            # At the log's begin nobody is known yet: what follows is read.
+            partition_log.append_sidecar(0, SNAPSHOT_KIND, encode_snapshot(()))
 
 
 def remove_old_snapshots(partition_log: PartitionLog, tiered_log: TieredLog | None) -> None:

@@ -19,6 +19,7 @@ from ..plugin_system.manager import failed
 from ..plugin_system.offers import plugin_of_object
 from ..types import METADATA_TOPIC, TopicIdPartition
 from .full_disks import FullDisks
+from .recovery import have_producers_read
 from .replica_opener import discard
 from .topic_replicas import TopicReplicas
 
@@ -387,14 +388,16 @@ class ReplicaLifecycle:
         Only where the engine was started: what it could not take belongs to another broker.
         """
         marks = self._replicas.high_watermarks()
-        for replica in self._replicas:
-            if replica.offline_reason is None:
-                try:
-                    replica.keep_producers()
-                except StorageError as error:
-                    log.error("partition %s: its producers' state is not kept: %s", replica.partition, error)
-                except Exception:  # a delay queue's bug: the next start reads the log, and all logs are closed
-                    log.exception("partition %s: what waits in it is not kept", replica.partition)
+        for replica in (*self._replicas, *self.full_disks.opened()):
+            if replica.offline_reason is not None:
+                have_producers_read(replica.log)  # it may not be offline itself, and is closed with the others
+                continue
+            try:
+                replica.keep_producers()
+            except StorageError as error:
+                log.error("partition %s: its producers' state is not kept: %s", replica.partition, error)
+            except Exception:  # a delay queue's bug: the next start reads the log, and all logs are closed
+                log.exception("partition %s: what waits in it is not kept", replica.partition)
         if self._opener.voting is not None:
             self._opener.voting.end()
         for name in self._started:

@@ -24,7 +24,7 @@ from ..plugin_system.offers import check_made, plugin_of_object
 from ..types import ZERO_ID
 from .delays import Delays, Retries
 from .producer_table import ProducerStateTable
-from .recovery import recover_in_steps
+from .recovery import have_producers_read, recover_in_steps
 from .replica import Replica
 from .voting import Votes
 
@@ -159,8 +159,7 @@ class ReplicaOpener:
                 opened.flush()
             return (yield from self._replica_over(opened, self.tiers.wrap(opened, plan.tier), factory, plan))
         except (Exception, GeneratorExit):
-            with suppress(StorageError):
-                opened.close()
+            _close_again(opened)
             raise
 
     def _open_log(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[PartitionLog, ElectionFactory]:
@@ -198,8 +197,7 @@ class ReplicaOpener:
                 await self.workers.do(opened.begin_flush())
             return await run_in_slices(self._replica_over(opened, self.tiers.wrap(opened, plan.tier), factory, plan))
         except BaseException:
-            with suppress(StorageError):
-                opened.close()
+            _close_again(opened)
             raise
 
     async def open_again(self, replica: Replica, plan: TopicPlan, is_wanted: Callable[[], bool]) -> Replica | None:
@@ -339,7 +337,16 @@ def _is_to_be_flushed(opened: PartitionLog, plan: TopicPlan) -> bool:
     return opened.recovery_point < opened.log_end_offset and plan.log_config.wants_flushes
 
 
+def _close_again(opened: PartitionLog) -> None:
+    """Close a log whose replica could not be made; what a crash has left of it is not taken for clean the next time."""
+    if not opened.was_clean:
+        have_producers_read(opened)
+    with suppress(StorageError):
+        opened.close()
+
+
 def discard(replica: Replica) -> None:
     """Close the log of a replica that nobody wants any more, whatever became of its files."""
     with suppress(Exception):
+        have_producers_read(replica.log)
         replica.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import attrs
@@ -13,6 +14,7 @@ from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.files import disk_error
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.replica import Replica
@@ -164,3 +166,47 @@ def test_a_topic_that_is_deleted_while_its_log_is_opened_again_is_left_alone(ful
     assert full.hosted.replicas.find("t", 0) is None
     assert not [path for folder in full.hosted.dirs for path in Path(folder).glob("t-0")]
     full.hosted.lifecycle.close()
+
+
+@pytest.mark.parametrize("full_for", [["*.log"], ["*.log", "*.snapshot"]], ids=["for records", "for snapshots, too"])
+def test_a_stop_while_a_partition_waits_for_room_forgets_no_open_transaction(
+    tmp_path: Path, full_for: list[str]
+) -> None:
+    """As of an operator who makes room; with the producers gone, what was not committed would be read."""
+    files = FullDisk(*full_for)
+    hosted = Hosted(tmp_path, files=files)
+    hosted.open("t")
+    for sequence in range(7):
+        hosted.produce("t", sequence, txn=True)
+    files.is_full = True
+    hosted.produce("t", 7, txn=True)
+    trio.run(hosted.lifecycle.retry_failed_logs)
+    assert [*hosted.lifecycle.full_disks.waiting(hosted.replicas.topics["t"])]
+    hosted.lifecycle.close()
+    files.is_full = False
+    hosted.begin()
+    hosted.open("t")
+    replica = hosted.replicas.get("t", 0)
+
+    assert (len(replica.producers), replica.last_stable_offset, replica.high_watermark) == (1, 0, 7)
+    hosted.lifecycle.close()
+
+
+@pytest.mark.parametrize("full_for", [["vote"], ["*.snapshot"]], ids=["for votes", "for snapshots"])
+def test_a_log_that_is_closed_and_opened_because_something_else_found_no_room_forgets_no_producer(
+    tmp_path: Path, full_for: list[str]
+) -> None:
+    files = FullDisk(*full_for)
+    hosted = Hosted(tmp_path, files=files)
+    hosted.open("t")
+    old = hosted.produce("t", 0, txn=True)
+    files.is_full = True
+    hosted.replicas.fail(old, disk_error(OSError(errno.ENOSPC, "no room"), "write", "the vote"))
+    trio.run(hosted.lifecycle.retry_failed_logs)
+    files.is_full = False
+    trio.run(hosted.lifecycle.retry_failed_logs)
+    fresh = hosted.replicas.get("t", 0)
+
+    assert (fresh is old, fresh.offline_reason, len(fresh.producers)) == (False, None, 1)
+    assert (fresh.last_stable_offset, fresh.high_watermark) == (0, 1)
+    hosted.lifecycle.close()

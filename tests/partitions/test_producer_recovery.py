@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from odradek.kernel.api import LogConfig, PartitionLog
 from odradek.kernel.machine.turnstile import run_at_once
@@ -21,8 +22,11 @@ from odradek.kernel.partitions.transaction_index import (
 )
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
+from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.testing.contracts.storage_base import PARTITION, make_context
+
+from .hosted import Hosted
 
 
 class ReadLog:
@@ -153,3 +157,43 @@ def test_a_snapshot_of_before_what_was_deleted_says_nothing_of_producers(tmp_pat
     assert [state.producer_id for state in producers.states()] == [6]
     assert producers.transactions.last_stable_offset(again.log_end_offset) == 4
     assert not again.sidecars(SNAPSHOT_KIND)
+
+
+def test_a_stop_forgets_no_producer_of_a_partition_that_is_offline_though_its_log_is_not(tmp_path: Path) -> None:
+    """As after a plugin's bug: nobody is sure of what was known, and what is sent again would be appended again."""
+    hosted = Hosted(tmp_path)
+    hosted.open("t")
+    for sequence in range(3):
+        hosted.produce("t", sequence)
+    hosted.replicas.fail(hosted.replicas.get("t", 0), ZeroDivisionError("a bug"))
+    hosted.restart()
+    hosted.open("t")
+    replica = hosted.produce("t", 2)
+
+    assert replica.log.was_clean
+    assert replica.log.log_end_offset == 3  # it was there already
+    hosted.lifecycle.close()
+
+
+def test_a_log_that_a_crash_left_is_read_for_producers_also_when_its_replica_can_be_made_only_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted = Hosted(tmp_path)
+    hosted.open("t")
+    hosted.produce("t", 0, txn=True)
+    engine = hosted.replicas.engines["segment"]
+    assert isinstance(engine, SegmentEngine)
+    engine.abandon()
+    hosted.begin()
+
+    def new_election(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(IsrElectionFactory, "new_election", new_election)
+        hosted.open("t")
+    assert hosted.replicas.find("t", 0) is None
+    trio.run(hosted.lifecycle.retry_failed_logs)
+
+    assert hosted.replicas.get("t", 0).last_stable_offset == 0
+    hosted.lifecycle.close()
