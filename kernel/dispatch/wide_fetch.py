@@ -33,8 +33,10 @@ AT_ONCE_MAX: Final = 200
 AT_ONCE_IN_SESSION_MAX: Final = 1000
 """The same of its session: most of these have nothing new, and are passed over."""
 TARGETS_PER_SLICE: Final = 100
-WIDE_MAX: Final = 4
-"""How many are read and answered at once. One that waits for records is none of them."""
+HUGE_FROM: Final = 10_000
+"""From so many partitions on, few are read and answered at once: each may hold some hundred megabytes meanwhile."""
+HUGE_MAX: Final = 4
+"""How many; one that waits for records is none of them."""
 ADDED_PER_SLICE: Final = 500
 
 

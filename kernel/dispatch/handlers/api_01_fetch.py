@@ -8,6 +8,7 @@ KIP-516 (ids), KIP-951 (current leader).
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import trio
@@ -34,7 +35,8 @@ from ..repeated_fetch import RepeatedFetches
 from ..wide_fetch import (
     AT_ONCE_IN_SESSION_MAX,
     AT_ONCE_MAX,
-    WIDE_MAX,
+    HUGE_FROM,
+    HUGE_MAX,
     WideFetchOperation,
     build_in_slices,
     read_in_slices,
@@ -62,6 +64,10 @@ if TYPE_CHECKING:
 
 def _do_nothing() -> None:
     pass
+
+
+def _named_count(request: FetchRequest) -> int:
+    return sum([len(topic.partitions) for topic in request.topics])
 
 
 class FetchHandler:
@@ -112,22 +118,23 @@ class FetchHandler:
         self._quota = quota
         self._traffic = traffic
         self.repeats = RepeatedFetches()
-        self._wide = trio.Semaphore(WIDE_MAX)
+        self._huge = trio.Semaphore(HUGE_MAX)
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
         """Answer at once if there is enough, else wait for `max_wait_ms`, or for what is in a remote store."""
-        named = sum([len(topic.partitions) for topic in request.topics])
-        if named > AT_ONCE_MAX or self._sessions.targets_count(request.session_id) > AT_ONCE_IN_SESSION_MAX:
+        if (
+            _named_count(request) > AT_ONCE_MAX
+            or self._sessions.targets_count(request.session_id) > AT_ONCE_IN_SESSION_MAX
+        ):
             return AS_TASK
         limits = self._limits(request, context)
         return self._answer(request, context, limits, self._open(request, limits))
 
     async def handle_async(self, request: FetchRequest, context: RequestContext) -> Answer:
-        """Answer a Fetch of very many partitions. Cancelled: the client is gone, or the broker ends.
-
-        Few are worked on at once, since each may hold answers of a hundred thousand partitions; as many wait as ask.
-        """
-        async with self._wide:
+        """Answer a Fetch of very many partitions. Cancelled: the client is gone, or the broker ends."""
+        is_huge = _named_count(request) + self._sessions.targets_count(request.session_id) >= HUGE_FROM
+        limiter: trio.Semaphore | nullcontext[None] = self._huge if is_huge else nullcontext()
+        async with limiter:
             limits = self._limits(request, context)
             session = await run_in_slices(self._open_in_steps(request, limits))
             targets = session.targets
@@ -158,7 +165,7 @@ class FetchHandler:
         await context.wait_aside(operation.ended.wait)
         if not operation.is_answered:
             return None
-        async with self._wide:
+        async with limiter:
             return await self._wide_response(session, await operation.read_again(), context, limits)
 
     def _wait_ms(
