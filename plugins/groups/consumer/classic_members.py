@@ -139,11 +139,8 @@ class ClassicMembers:
         *,
         rebalances: bool,
     ) -> CoordinatorSteps:
-        try:
-            yield from self._fencing.forget_all(group)
-            yield from self._migration.downgrade(group, effects, now_ms, joining=joining, rebalances=rebalances)
-        except KafkaError as error:
-            return Effects().result(join_refused(error.code))
+        yield from self._fencing.forget_all(group)
+        yield from self._migration.downgrade(group, effects, now_ms, joining=joining, rebalances=rebalances)
         return effects.result(response)
 
     def _check_may_join(self, group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> None:

@@ -58,7 +58,8 @@ def serialized(partitions: Mapping[UUID, Iterable[int]], metadata: bytes, cluste
 
     Args:
         partitions: By topic id; topics that are gone are left out.
-        metadata: The member's subscription: its version is the one that the member reads.
+        metadata: The member's subscription: its version is the one that the member reads. JoinGroup reads only what
+            is said for the first protocol; where this is another one and cannot be read, the lowest version is written.
         cluster: The metadata.
     """
     named = {}
@@ -66,8 +67,8 @@ def serialized(partitions: Mapping[UUID, Iterable[int]], metadata: bytes, cluste
         topic = cluster.topic_by_id(topic_id)
         if topic is not None:
             named[topic.name] = sorted(numbers)
-    (version,) = _VERSION.unpack_from(metadata)
-    return encode_assignment(new_assignment(named), min(version, VERSION_MAX))
+    (version,) = _VERSION.unpack_from(metadata) if len(metadata) >= _VERSION.size else (0,)
+    return encode_assignment(new_assignment(named), min(max(version, 0), VERSION_MAX))
 
 
 @attrs.frozen
@@ -147,7 +148,11 @@ class Migration:
         # Only a group that has never completed a join has no protocol; Kafka fails inside then.
         if classic.protocol_name is None:
             raise DecodeError(f"{classic!r} has not chosen a protocol yet")
-        subscription = decode_subscription(one.metadata(classic.protocol_name))
+        try:
+            told = one.metadata(classic.protocol_name)
+        except KeyError:  # the group is about to choose another protocol; when it joins again its first one is read
+            told = one.protocols[0].metadata
+        subscription = decode_subscription(told)
         assigned: dict[UUID, dict[int, int]] = {}
         if one.assignment:
             assignment = decode_assignment(one.assignment)
@@ -218,9 +223,6 @@ class Migration:
             leaving: Who leaves.
             joining: The static member that takes another one's place.
             rebalances: Whether the classic group rebalances at once.
-
-        Raises:
-            KafkaError: GROUP_ID_NOT_FOUND: a subscription is malformed.
         """
         replaced = group.static_member(joining.instance_id) if joining is not None else None
         renamed = {replaced.member_id: joining.member_id} if replaced is not None and joining is not None else {}

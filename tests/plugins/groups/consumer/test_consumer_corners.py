@@ -355,6 +355,39 @@ def test_a_protocol_that_a_classic_member_names_twice_counts_once_in_both_kinds_
     assert [waiter.response.error_code for waiter in again] == [ErrorCode.NONE] * 2
 
 
+@pytest.mark.parametrize("unread", [b"", b"\0", b"\xff\xff"])
+def test_a_group_is_downgraded_to_a_protocol_for_which_a_member_says_nothing_that_can_be_read(unread: bytes) -> None:
+    """JoinGroup reads what is said for the first protocol, and the classic group may choose another one."""
+    driven = DrivenConsumers()
+    driven.enter("a", "t")
+    driven.join_classic("x", ["t"], instance_id="i", protocols=(("range", TOLD), ("odd", unread)))
+    driven.join_classic("y", ["t"], instance_id="j", protocols=(("odd", TOLD),))
+
+    assert driven.beat("a", -1).error is None
+    classic = driven.shard.classic.get(GROUP)
+    assert classic is not None
+    assert classic.protocol_name == "odd"
+    assert "a" not in classic.members
+    for member in classic.members.values():
+        decode_assignment(member.assignment)
+
+
+def test_a_group_that_rebalances_away_from_its_protocol_is_upgraded() -> None:
+    driven = DrivenConsumers()
+    both = (("range", TOLD), ("cooperative-sticky", TOLD))
+    first = driven.join_classic("a", ["t"], version=3, protocols=both)
+    driven.harness.advance(0)
+    driven.learn("a", first.response)
+    driven.sync("a", 1, {"a": encode_assignment(new_assignment({"t": [0, 1, 2, 3]}))})
+    parked = driven.join_classic("c", ["t"], version=3)
+    assert not parked.is_done
+
+    assert driven.enter("b", "t").error is None
+    assert parked.response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert len(driven.group.members) == 3
+    assert {member.topics for member in driven.group.members.values()} == {frozenset({"t"})}
+
+
 def test_a_rack_in_a_classic_subscription_is_kept() -> None:
     driven = DrivenConsumers()
     driven.enter("a", "t")
