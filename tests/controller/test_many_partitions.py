@@ -87,16 +87,17 @@ def stop(image: MetadataImage, rules: ControllerRules) -> Generator[None, None, 
 
 
 def stopping(image: MetadataImage, rules: ControllerRules) -> Generator[None, None, Any]:
-    """It is on its way, and says so again."""
+    """It is on its way, as all others know, and says so again."""
+    rules.sessions.touch(IDLE, image.brokers[IDLE].broker_epoch)
+    rules.sessions.note_shutdown(IDLE, image.offset)
     brokers = {**image.brokers, IDLE: attrs.evolve(image.brokers[IDLE], in_controlled_shutdown=True)}
     return stop(attrs.evolve(image, brokers=brokers), rules)
 
 
 def waiting(image: MetadataImage, rules: ControllerRules) -> Generator[None, None, Any]:
     """Others do not know yet that it is: it need not be looked for what it leads, fifty times a second."""
-    for broker_id in (*OTHERS, IDLE):
+    for broker_id in OTHERS:
         rules.sessions.touch(broker_id, image.brokers[broker_id].broker_epoch)
-    rules.sessions.note_shutdown(IDLE, image.offset)
     return stopping(image, rules)
 
 
