@@ -11,7 +11,7 @@ from ..controller.lone_controller import LoneController
 from ..controller.opening import load_metadata_log
 from ..controller.own_cordons import OwnCordons
 from ..controller.rules import ControllerRules
-from ..errors import StorageError
+from ..errors import KafkaError, StorageError, error_code
 from ..metadata.cluster_view import metadata_change
 from ..metadata.config_warnings import ConfigWarnings
 from ..metadata.controller_calls import directories_request
@@ -70,8 +70,10 @@ class CallsOfThisBroker:
         return response
 
     async def assign_directories(self, directories: Mapping[tuple[UUID, int], UUID]) -> None:
-        """Have the controller note in which directories replicas of this broker lie; what it refuses is gone by now."""
-        await self.ask(directories_request(self._node_id, self.broker_epoch, directories))
+        """Have the controller note where replicas of this broker lie, or raise KafkaError; one it refuses is gone."""
+        answer = await self.ask(directories_request(self._node_id, self.broker_epoch, directories))
+        if answer.error_code:
+            raise KafkaError(error_code(answer.error_code), "the controller refuses it as a whole")
 
 
 class CallsOfThisNode:

@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 
 GATHER_SECONDS: Final = 0.2
 """How long more is waited for before the controller is told."""
+RETRY_SECONDS: Final = 1.0
+RETRY_SECONDS_MAX: Final = 30.0
+"""How long after a report of which the controller took no note it is told again: first, and at most; it doubles."""
 
 
 class DirectoryReports:
@@ -47,7 +50,7 @@ class DirectoryReports:
         Args:
             replicas: This broker's replicas.
             known_directory: Returns where the metadata has this broker's replica of a topic's partition.
-            assign: Has the controller take note.
+            assign: Has the controller take note; raises KafkaError where it took none.
             cordoned_paths: Returns which log directories are cordoned, None while the metadata has no place for it.
         """
         self._replicas = replicas
@@ -78,16 +81,26 @@ class DirectoryReports:
         return sorted(info.directory_id for info in infos if info.path in paths and not info.error)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Tell what differs until cancelled; what is not told then is told after the next start."""
+        """Tell what differs until cancelled; what is not told then is told after the next start.
+
+        What the controller did not take note of is told again: perhaps nothing else changes here, and a replica whose
+        disk is full would lead on.
+        """
         task_status.started()
+        pause_s = RETRY_SECONDS
         while True:
             await self._is_wanted.wait()
             await trio.sleep(GATHER_SECONDS)
             self._is_wanted = trio.Event()
             try:
                 await self.report()
+                pause_s = RETRY_SECONDS
             except KafkaError as error:
-                log.warning("the controller does not accept where replicas lie: %s", error)
+                log.warning("the controller took no note of where replicas lie, and is told again: %s", error)
+                with trio.move_on_after(pause_s):
+                    await self._is_wanted.wait()
+                self._is_wanted.set()
+                pause_s = min(2 * pause_s, RETRY_SECONDS_MAX)
 
     async def report(self) -> None:
         """Tell the controller what differs now, if anything does."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import attrs
 import pytest
 import trio
+import trio.testing
 
+from odradek.kernel.broker.metadata_parts import CallsOfThisBroker
+from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.files import disk_error
 from odradek.kernel.partitions.directory_reports import DirectoryReports
 from odradek.kernel.types import LOST_DIRECTORY
+from odradek.kernel.wire.messages.api_73_assign_replicas_to_dirs import AssignReplicasToDirsResponse
 from odradek.plugins.storage_segment.log import SegmentLog
 
 from .hosted import Hosted
@@ -30,6 +35,8 @@ class Reported:
         self.hosted.produce("t", 0)
         self.cordoned: frozenset[str] | None = None
         self.known: dict[tuple[UUID, int], UUID] = {}
+        self.refusals_left = 0
+        self.asked_s: list[float] = []
         self.reports = DirectoryReports(
             replicas=self.hosted.replicas,
             known_directory=lambda topic_id, index: self.known.get((topic_id, index), UUID(int=0)),
@@ -41,6 +48,10 @@ class Reported:
         self.news += 1
 
     async def assign(self, found: Mapping[tuple[UUID, int], UUID]) -> None:
+        self.asked_s.append(trio.current_time())
+        if self.refusals_left:
+            self.refusals_left -= 1
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         self.known.update(found)
 
     def report(self) -> UUID:
@@ -90,6 +101,55 @@ def test_a_replica_that_failed_otherwise_is_not_told_as_lost(reported: Reported)
     reported.hosted.replicas.fail(replica, ZeroDivisionError("a bug"))
 
     assert (reported.report(), reported.news) == (here, 0)
+
+
+@pytest.mark.parametrize(("refusals_count", "seconds"), [(1, 1.4), (3, 7.8), (12, 244)])
+def test_what_the_controller_did_not_take_note_of_is_told_again(
+    reported: Reported, refusals_count: int, seconds: float
+) -> None:
+    reported.refusals_left = refusals_count
+
+    async def main() -> None:
+        with trio.move_on_after(3600):
+            await reported.reports.run()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+    assert len(reported.known) == 1
+    assert len(reported.asked_s) == refusals_count + 1, "and nothing more once it has"
+    assert reported.asked_s[-1] - reported.asked_s[0] <= seconds
+
+
+def test_news_are_told_at_once_though_the_controller_refused_what_was_told_before(reported: Reported) -> None:
+    reported.refusals_left = 6
+
+    async def main() -> float:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(reported.reports.run)
+            await trio.sleep(20)
+            count, began_s = len(reported.asked_s), trio.current_time()
+            reported.reports.wake()
+            await trio.sleep(1)
+            nursery.cancel_scope.cancel()
+        return reported.asked_s[count] - began_s
+
+    assert trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0)) < 0.5
+
+
+def test_a_report_that_is_refused_as_a_whole_fails() -> None:
+    class Stranger:
+        broker_epoch = 5
+
+        async def ask(self, request: Any, timeout_ms: int | None = None) -> AssignReplicasToDirsResponse:
+            return AssignReplicasToDirsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+
+    keeping: Any = Stranger()
+    calls = CallsOfThisBroker(1)
+    calls.keeping = keeping
+    with pytest.raises(KafkaError) as refusal:
+        trio.run(calls.assign_directories, {(UUID(int=1), 0): UUID(int=2)})
+
+    assert refusal.value.code is ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_cordoned_directories_are_told_by_their_ids(reported: Reported) -> None:
