@@ -135,7 +135,7 @@ class SegmentEngine:
         """See `StorageEngine.close`. A log that cannot be closed costs its directory the mark of a clean shutdown."""
         self._openings.forget_all()
         unclean = self._close_logs()
-        self._forget_unchecked()
+        self._checkpoints.forget_unchecked()
         unclean |= self._checkpoints.write(high_watermarks)
         for log_dir in self._dirs:
             if not log_dir.error and log_dir.name not in unclean:
@@ -177,14 +177,6 @@ class SegmentEngine:
         for log_dir in self._dirs:
             log_dir.release()
 
-    def _forget_unchecked(self) -> None:
-        """Drop the recovery points of logs that were not opened since a crash, so that they are checked then."""
-        for log_dir in self._dirs:
-            if not log_dir.is_clean:
-                for partition in log_dir.topic_ids.keys() - self._logs.keys():
-                    if log_dir.recovery_points.pop(partition, None) is not None:
-                        log_dir.note_changed()
-
     # -- logs ----------------------------------------------------------------------------------------------------
 
     def open_log(
@@ -203,6 +195,7 @@ class SegmentEngine:
         previous = self._logs.get(key)
         assert previous is None or previous.is_offline, f"{partition} is open already"
         if key not in self._homes:
+            self._copies.check_free(key)
             self._homes[key], home.topic_ids[key] = home, partition.topic_id
             self._unmade.add(key)
         try:
@@ -401,28 +394,34 @@ class SegmentEngine:
         """See `LogMove.give_up`."""
         self._copies.give_up(move.key, move.target, move.future)
 
+    def begin_swap(self, move: MoveWork) -> None:
+        """See `MoveOwner.begin_swap`."""
+        self._check_there(move)
+        self._copies.swapping.add(move.key)
+
+    def _check_there(self, move: MoveWork) -> None:
+        key, log = move.key, move.log
+        is_other = self._homes.get(key) is not move.source or self._logs.get(key) is not log or key in self._unmade
+        if is_other or (log is not None and not log.is_closed):
+            raise StorageError(f"{key} was deleted or opened while it moved")
+
     def end_move(self, move: MoveWork, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
         key, source, target, log = move.key, move.source, move.target, move.log
+        self._copies.swapping.discard(key)
+        if error is None:
+            self._discard(move.retired, log.config.file_delete_delay_ms if log is not None else _DELETE_DELAY_MS)
+            if (error := failure_of(partial(self._check_there, move))) is not None:
+                with suppress(OSError):
+                    self._discard(self._dirs.rename_away(target, key, DELETE_DIRECTORY), 0)
         if error is not None:
-            self._stay(move)
+            target.forget(key)
             self.give_up_move(move)
             raise told(error, "move", source.path / str(key))
-        self._discard(move.retired, log.config.file_delete_delay_ms if log is not None else _DELETE_DELAY_MS)
-        if self._homes.get(key) is not source or self._logs.get(key) is not log or (log and not log.is_closed):
-            with suppress(OSError):
-                self._discard(self._dirs.rename_away(target, key, DELETE_DIRECTORY), 0)
-            self._stay(move)
-            raise StorageError(f"{key} was deleted or opened while it moved")
         target.topic_ids[key] = source.topic_ids[key]
         target.take_over(key, source)
         source.forget(key)
         self._homes[key] = target
-
-    def _stay(self, move: MoveWork) -> None:
-        """Take back what the checkpoints of a move's target were to hold of its log."""
-        if self._homes.get(move.key) is not move.target:
-            move.target.forget(move.key)
 
     def _take_in(self, future: Path, target: LogDir, key: TopicPartition) -> None:
         target.begin_anew(key)
@@ -439,6 +438,7 @@ class SegmentEngine:
     def _check_absent(self, key: TopicPartition) -> None:
         if key in self._homes:
             raise StorageError(f"{key} is here already, in {self._homes[key].name}")
+        self._copies.check_free(key)
 
     def end_adoption(self, adoption: AdoptionWork, error: Exception | None) -> None:
         """See `DiskWork.finish`."""

@@ -11,7 +11,8 @@
 What is copied first never changes under the copy: `.log` files only grow, indexes of closed segments stand still. A
 truncation or a replacement of segments is the exception; then everything is copied once more. A crash between the two
 renames leaves two whole logs, of which the next start takes one. One before leaves `-future`, and the next start tells
-that the move is not over; a copy that was given up is called `-delete` first. *Source:* KIP-113.
+that the move is not over; a copy that was given up is called `-delete` first. A topic that is deleted and created again
+during the swap waits for its end. *Source:* KIP-113.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class Copies:
 
     Attributes:
         unfinished: Those that the last run left, by whose log: where, and the directory.
+        swapping: Whose copy takes its log's place at this moment: a thread renames what has the log's name.
     """
 
     def __init__(self, files: Files, new_id: Callable[[], uuid.UUID], discard: Callable[[Path, int], None]) -> None:
@@ -84,6 +86,16 @@ class Copies:
         self._new_id = new_id
         self._discard = discard
         self.unfinished: dict[TopicPartition, tuple[LogDir, Path]] = {}
+        self.swapping: set[TopicPartition] = set()
+
+    def check_free(self, key: TopicPartition) -> None:
+        """Refuse to begin a log whose name a thread may be renaming, in this directory or that: the wrong one would go.
+
+        Raises:
+            StorageError: One of that name, which was deleted, is still being swapped.
+        """
+        if key in self.swapping:
+            raise StorageError(f"{key} is still being moved for a topic that is gone: its name is free soon")
 
     def find(self, log_dirs: Iterable[LogDir], homes: Mapping[TopicPartition, LogDir]) -> None:
         """Look at what the last run left: `-future` of a log that lies elsewhere is unfinished, others are removed."""
@@ -142,6 +154,14 @@ class MoveOwner(Protocol):
 
     def give_up_move(self, move: MoveWork) -> None:
         """Remove the copy."""
+        ...
+
+    def begin_swap(self, move: MoveWork) -> None:
+        """Keep the log's name from others until `end_move`.
+
+        Raises:
+            StorageError: The log was deleted or opened.
+        """
         ...
 
     def end_move(self, move: MoveWork, error: Exception | None) -> None:
@@ -226,6 +246,7 @@ class MoveWork:
         """See `LogMove.begin_swap`."""
         log, key = self.log, self.key
         assert log is None or log.is_closed, f"{key} must be closed before its copy takes its place"
+        self.owner.begin_swap(self)
         if log is not None:
             self.source.note_offsets(key, log.recovery_point, log.log_start_offset, log.clean_end)
         self.target.take_over(key, self.source)

@@ -205,5 +205,4 @@ class Openings:
         path = home.path / str(key)
         if any(work.is_running and work.path == path for work in self._given_up):
             raise StorageError(f"{path} is still being looked through for a log that is gone: it is free soon")
-        start_offset = home.log_start_offsets.get(key, 0)
-        return begin_directory(self.files, path, self.discard, start_offset=start_offset, now_ms=now_ms)
+        return begin_directory(self.files, path, self.discard, now_ms=now_ms)

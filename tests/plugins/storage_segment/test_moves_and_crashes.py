@@ -2,6 +2,7 @@
 
 import errno
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,11 +11,11 @@ import pytest
 from odradek.kernel.api import OsFiles, PartitionLog, StorageError, do_now, read_header
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.moving import SwapWork
-from odradek.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, rewrite
+from odradek.testing.contracts.storage_base import MONOTONIC_MS, PARTITION, SMALL, all_bytes, fill, rewrite
 from odradek.testing.faults import FaultyFiles, PowerLoss
 
 from .test_recreated_logs import AGAIN
-from .test_segment_engine import started
+from .test_segment_engine import names, started
 
 DIRS = ["logs0", "logs1"]
 
@@ -144,6 +145,85 @@ def test_a_log_that_moved_away_leaves_nothing_to_one_that_is_begun_anew_where_it
     do_now(begin_swap(engine, log, tmp_path / "logs1"))
     engine.delete_log(PARTITION)
     written = fill(engine.open_log(AGAIN, SMALL, log_dir=str(tmp_path / "logs0")), 0, 1)
+    engine.abandon()
+    log = started(tmp_path, dirs=2).open_log(AGAIN, SMALL)
+
+    assert (log.log_start_offset, all_bytes(log)) == (0, written)
+
+
+# ------------------------------------------------------------------------------------------ topics that are begun anew
+
+
+class WatchedFiles(OsFiles):
+    """The machine's files; something is done before the rename of a name that ends so, once."""
+
+    def __init__(self, ending: str) -> None:
+        super().__init__()
+        self.ending = ending
+        self.act: Callable[[], None] | None = None
+
+    def rename(self, source: Path, target: Path) -> None:
+        if self.act is not None and (source.name.endswith(self.ending) or target.name.endswith(self.ending)):
+            act, self.act = self.act, None
+            act()
+        super().rename(source, target)
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "not opened since the start"])
+@pytest.mark.parametrize("ending", ["-future", "-delete"])
+@pytest.mark.parametrize("home", DIRS)
+def test_a_topic_that_is_begun_anew_while_its_log_is_swapped_keeps_its_directory(
+    tmp_path: Path, home: str, ending: str, is_open: bool
+) -> None:
+    files = WatchedFiles(ending)
+    engine = started(tmp_path, dirs=2, files=files)
+    log: PartitionLog | None = compacted(engine, tmp_path, "logs0")
+    if not is_open:
+        engine.close({})
+        engine, log = started(tmp_path, dirs=2, files=files), None
+    move = engine.begin_move(PARTITION, str(tmp_path / "logs1"))
+    move.run(lambda size_bytes: None)
+    if log is not None:
+        log.close()
+    swap = move.begin_swap()
+
+    tried = []
+
+    def begin_anew() -> None:
+        tried.append(ending)
+        engine.delete_log(PARTITION)
+        with pytest.raises(StorageError, match="free soon"):
+            fill(engine.open_log(AGAIN, SMALL, log_dir=str(tmp_path / home)), 0, 20)
+
+    files.act = begin_anew
+    with pytest.raises(StorageError):
+        do_now(swap)
+    assert tried
+    log = engine.open_log(AGAIN, SMALL, log_dir=str(tmp_path / home))
+    written = fill(log, 0, 20)
+    removal = engine.begin_removal(MONOTONIC_MS + 1_000_000)
+    assert removal is not None
+    do_now(removal)
+    engine.abandon()
+    assert [name for each in DIRS for name in names(tmp_path / each) if name.startswith("orders")] == [
+        str(PARTITION.topic_partition)
+    ]
+    log = started(tmp_path, dirs=2).open_log(AGAIN, SMALL)
+
+    assert (Path(log.log_dir).name, log.log_start_offset, all_bytes(log)) == (home, 0, written)
+
+
+def test_a_log_that_was_deleted_before_its_copy_was_to_take_its_place_is_not_swapped(tmp_path: Path) -> None:
+    engine = started(tmp_path, dirs=2)
+    log = compacted(engine, tmp_path, "logs0")
+    move = engine.begin_move(PARTITION, str(tmp_path / "logs1"))
+    move.run(lambda size_bytes: None)
+    log.close()
+    engine.delete_log(PARTITION)
+    written = fill(engine.open_log(AGAIN, SMALL, log_dir=str(tmp_path / "logs0")), 0, 1)
+    with pytest.raises(StorageError, match="deleted or opened"):
+        move.begin_swap()
+    move.give_up()
     engine.abandon()
     log = started(tmp_path, dirs=2).open_log(AGAIN, SMALL)
 
