@@ -32,10 +32,11 @@ from ..records.batch import HEADER_SIZE, read_header
 from ..types import NO_PRODUCER_ID
 from .answers import AnswerQueue, CallbackWaiter, Settlement
 from .open_batch import NOBODY, OpenBatch, record_size_max, transactional_batch
+from .refusals import Refusals
 from .sent_away import ANSWERS_AT_ONCE, SentAway
 from .shard_host import ShardState
 from .shard_queue import ShardQueue
-from .shard_timers import ShardTimers
+from .shard_timers import RETRY_PAUSE_MS, ShardTimers
 from .waiting_room import WaitingRoom
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class HostedShard:
         self._commit_timer = CallTimer(0, self._commit_deadline_passed)
         self._tell_timer = CallTimer(0, self._tell_committed)
         self._room = WaitingRoom()
+        self._refusals = Refusals()
         self.sent_away = SentAway(host.wheel, host.clock.monotonic_ms, self._settle)
 
     def __repr__(self) -> str:
@@ -246,9 +248,15 @@ class HostedShard:
     def _timer_ended(self, key: TimerKey, operation: TimerOperation, error: Exception | None) -> None:
         if error is None:
             return
-        trace = None if isinstance(error, KafkaError) else error
-        log.error("timer %r of the coordinator of %s: %s", key, self.replica.partition, error, exc_info=trace)
-        self.timers.try_again(key, operation)
+        now_ms, pause_ms = self._host.clock.monotonic_ms(), RETRY_PAUSE_MS
+        is_told = True
+        if isinstance(error, KafkaError):
+            is_told = self._refusals.note(error, now_ms)
+            pause_ms = self._refusals.pause_ms(now_ms, pause_ms)
+        if is_told:
+            trace = None if isinstance(error, KafkaError) else error
+            log.error("timer %r of the coordinator of %s: %s", key, self.replica.partition, error, exc_info=trace)
+        self.timers.try_again(key, operation, pause_ms)
 
     def _take(
         self, result: CoordinatorResult[Any, Any], waiter: Waiter | None, sender: Sender, now_ms: int
@@ -424,6 +432,7 @@ class HostedShard:
         header = read_header(batch)
         append_as_leader(self.replica, batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR, verified=verified)
         self._host.writes.stage(self.replica)
+        self._refusals.has_written()
         counters = self._host.replicas.topics[self.replica.partition.topic].counters
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes

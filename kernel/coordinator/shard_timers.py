@@ -147,10 +147,10 @@ class ShardTimers:
         del self._armed[key]
         self._run(key, timer.operation)
 
-    def try_again(self, key: TimerKey, operation: TimerOperation) -> None:
+    def try_again(self, key: TimerKey, operation: TimerOperation, pause_ms: int = RETRY_PAUSE_MS) -> None:
         """Have an operation that could not run, or failed, run again after a pause if it did not arm its key itself."""
         if key not in self._armed:
-            self.schedule(key, RETRY_PAUSE_MS, operation)
+            self.schedule(key, pause_ms, operation)
 
     def close(self) -> None:
         """Disarm everything for good."""

@@ -453,6 +453,37 @@ def test_a_timer_that_fails_is_logged_and_runs_again(caplog: pytest.LogCaptureFi
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_timers_that_may_not_write_say_so_once_and_try_ever_more_slowly(caplog: pytest.LogCaptureFixture) -> None:
+    world = opened(isr=(1,), replicas=(1, 2), min_insync_replicas=2)
+    tries: list[int] = []
+
+    def operation(_now_ms: int) -> Result:
+        tries.append(world.clock.monotonic_ms())
+        return world.shard().add("a", 1)
+
+    begun_ms = world.clock.monotonic_ms()
+    for number in range(100):
+        world.shard().timers.schedule((f"{number}",), 10, operation)
+    world.advance(20_010)
+    lines = [record for record in caplog.records if "too few replicas" in record.getMessage()]
+    moments = sorted({each - begun_ms - 10 for each in tries})
+
+    assert len(lines) == 1
+    assert moments == [0, 500, 1_000, 2_000, 4_000, 8_000, 13_000, 18_000]
+
+    world.open(isr=(1, 2), replicas=(1, 2), min_insync_replicas=2, partition_epoch=1)
+    world.follower_has(0)
+    world.advance(5_000)
+    world.follower_has(world.replica().log.log_end_offset)
+    assert world.shard().counters == {"a": 100}
+
+    world.open(isr=(1,), replicas=(1, 2), min_insync_replicas=2, partition_epoch=2)
+    world.shard().timers.schedule(("it",), 10, operation)
+    world.advance(10)
+    lines = [record for record in caplog.records if "too few replicas" in record.getMessage()]
+    assert len(lines) == 2
+
+
 def test_timers_of_one_moment_may_disarm_each_other() -> None:
     world = opened()
     fired: list[str] = []

@@ -93,6 +93,7 @@ class ConsumerGroup(AccessChecks):
         successor: Soft: what takes its place when its tombstone is replayed.
         assigned_at_ms: Soft: when this broker last computed targets, by the clock of timers; None for never.
         looked_up_at_ms: Soft: the same of its regular expressions.
+        counted_epoch: Soft: up to which group epoch rebalances were counted.
     """
 
     type = GroupType.CONSUMER
@@ -122,6 +123,7 @@ class ConsumerGroup(AccessChecks):
         self.successor: ClassicGroup | None = None
         self.assigned_at_ms: int | None = None
         self.looked_up_at_ms: int | None = None
+        self.counted_epoch = 0
 
     def __repr__(self) -> str:
         return f"ConsumerGroup({self.group_id!r}, {self.state.value}, epoch {self.group_epoch})"

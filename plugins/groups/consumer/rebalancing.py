@@ -92,7 +92,9 @@ class Rebalancing:
         """Begin the next epoch of a group, and return it; once that is written, the metadata was looked at."""
         epoch = group.group_epoch + 1
         effects.records.append(records.group(group.group_id, epoch, metadata_hash))
-        self._context.counters.consumer_rebalances += 1
+        if epoch > group.counted_epoch:  # one that was refused is decided again
+            group.counted_epoch = epoch
+            self._context.counters.consumer_rebalances += 1
         return epoch
 
     def update_target(

@@ -194,3 +194,18 @@ def test_an_upgrade_that_was_refused_leaves_a_classic_group() -> None:
     group = driven.shard.classic.get(GROUP)
     assert group is not None
     assert not group.members  # its sessions still end
+
+
+def test_an_epoch_that_is_decided_again_because_it_was_refused_is_counted_once() -> None:
+    driven = DrivenConsumers()
+    driven.enter("a", "t")
+    driven.enter("b", "t")
+    counters = driven.shard.context.counters
+    before = counters.consumer_rebalances
+    driven.harness.refusal = REFUSAL
+    for _ in range(3):
+        assert driven.beat("b", -1).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driven.harness.refusal = None
+    driven.beat("b", -1)
+
+    assert counters.consumer_rebalances == before + 1

@@ -149,5 +149,5 @@ def hard_state(shard: GroupShard) -> object:
 
 def consumer_state(group: ConsumerGroup) -> object:
     """Return everything of a group that is not soft."""
-    soft = {"is_metadata_stale", "changes_seen", "successor", "assigned_at_ms", "looked_up_at_ms"}
+    soft = {"is_metadata_stale", "changes_seen", "successor", "assigned_at_ms", "looked_up_at_ms", "counted_epoch"}
     return {name: value for name, value in vars(group).items() if name not in soft}
