@@ -5,6 +5,8 @@ all of it; what the broker asks for itself goes as it is. A request is asked aga
 who is the controller answers it; so it may be done twice, as in Kafka: a topic whose creation was answered to a
 connection that broke exists already. While another controller is elected it waits: clients see a slower answer.
 
+What is long, of what is sent and of what comes, is written and read in slices, as where it came from.
+
 *Source:* KIP-590; Kafka's `NodeToControllerChannelManager`, `ForwardingManager`.
 """
 
@@ -16,14 +18,19 @@ import trio
 
 from .. import wire
 from ..errors import ErrorCode, KafkaError, error_code
+from ..machine.turnstile import Slices
+from ..peers.connection import ANSWER_ELEMENTS_MAX
 from ..peers.errors import ClientError
+from ..wire.codec import decoder_in_steps
 from ..wire.complete import says_all
 from ..wire.errors import DecodeError, EncodeError
-from ..wire.headers import decode_response_header, encode_request
+from ..wire.headers import decode_response_header, encode_request_in_steps
 from ..wire.messages.api_58_envelope import EnvelopeRequest
 from ..wire.messages.data_principal import DefaultPrincipalData
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ..wire.message import Message
     from ..wire.messages.api_58_envelope import EnvelopeResponse
     from .controller_channel import ControllerChannel
@@ -71,27 +78,32 @@ class RemoteController:
         if request.__api_key__ in OF_BROKERS:
             return await self._channel.request(request, timeout_ms=timeout_ms)
         newest = await self._channel.version_of(type(request), timeout_ms=timeout_ms)
-        version = _telling_version(request, newest)
+        slices = Slices()
+        version = await slices.run(_telling_version(request, newest))
         try:
-            inner = encode_request(request, version, 0, self._client_id).join()[_SIZE_BYTES:]
+            encoded = await slices.run(encode_request_in_steps(request, version, 0, self._client_id))
         except EncodeError as error:  # the controller's build is older, and cannot be told this
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
         envelope = EnvelopeRequest(
-            request_data=inner, request_principal=self._anybody, client_host_address=_UNKNOWN_HOST
+            request_data=encoded.join()[_SIZE_BYTES:],
+            request_principal=self._anybody,
+            client_host_address=_UNKNOWN_HOST,
         )
         answer: EnvelopeResponse = await self._channel.request(envelope, timeout_ms=timeout_ms)
         if answer.error_code:
             raise KafkaError(error_code(answer.error_code), "the controller refused what was sent on to it")
-        return _opened(request, version, answer)
+        return await Slices().run(_opened(request, version, answer))
 
 
-def _telling_version(request: Message, newest: int) -> int:
+def _telling_version(request: Message, newest: int) -> Generator[None, None, int]:
     """Return the newest version that says all that was asked: an older client's may say what later ones cannot."""
-    versions = range(newest, request.__versions__.lowest - 1, -1)
-    return next((version for version in versions if says_all(request, version)), newest)
+    for version in range(newest, request.__versions__.lowest - 1, -1):
+        if (yield from says_all(request, version)):
+            return version
+    return newest
 
 
-def _opened(request: Message, version: int, answer: EnvelopeResponse) -> Any:
+def _opened(request: Message, version: int, answer: EnvelopeResponse) -> Generator[None, None, Any]:
     """Return the answer in an envelope.
 
     Raises:
@@ -100,6 +112,8 @@ def _opened(request: Message, version: int, answer: EnvelopeResponse) -> Any:
     data = memoryview(answer.response_data or b"")
     try:
         _, position = decode_response_header(data, request.__api_key__, version)
-        return wire.decode(wire.APIS[request.__api_key__].response, data, version, position=position)
+        decode = decoder_in_steps(wire.APIS[request.__api_key__].response, version)
+        body, _end = yield from decode(data, position, ANSWER_ELEMENTS_MAX)
     except DecodeError as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the controller's answer cannot be read: {error}") from error
+    return body

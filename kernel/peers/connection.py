@@ -51,7 +51,7 @@ _FETCH_KEY: Final = 1
 _RECEIVE_BYTES: Final = 256 * 1024
 _FRAME_BYTES_MAX: Final = 2**31 - 1
 """Answers are as large as the client asked for: the broker is trusted with the size."""
-_ANSWER_ELEMENTS_MAX: Final = 10_000_000
+ANSWER_ELEMENTS_MAX: Final = 10_000_000
 """How many items and numbers an answer may hold: a cluster has many partitions, and this client asked."""
 _FIRST_BYTES: Final = 32
 """What is kept of a connection's first answer, to tell who it is that does not speak Kafka's protocol."""
@@ -329,7 +329,7 @@ class Connection:
             if cls.__api_key__ == _FETCH_KEY:
                 self._frames.detach()  # the records stay views into this memory
             pending.response = wire.decode(
-                cls, frame[position:], version=pending.version, elements_max=_ANSWER_ELEMENTS_MAX
+                cls, frame[position:], version=pending.version, elements_max=ANSWER_ELEMENTS_MAX
             )
         self._used_s = self._awaited_since_s = trio.current_time()
         if pending.version >= _THROTTLED_FROM.get(cls.__api_key__, 0):

@@ -13,15 +13,18 @@ the future.
 from __future__ import annotations
 
 import struct
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from ..types import Buffer
-from .codec import ELEMENTS_MAX, encode, encoder
+from .codec import ELEMENTS_MAX, encode, encoder, encoder_in_steps
 from .errors import DecodeError, EncodeError
 from .message import Message
 from .records import Encoded
 from .registry import API_VERSIONS_KEY, APIS
 from .varint import skip_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 _REQUEST: Final = struct.Struct(">hhih")
 _RESPONSE: Final = struct.Struct(">i")
@@ -82,7 +85,23 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
     Raises:
         EncodeError: As `encode`; or `client_id` is longer than 32,767 bytes.
     """
-    parts, size_bytes = encode(message, version)
+    return _framed(message, version, correlation_id, client_id, encode(message, version))
+
+
+def encode_request_in_steps(
+    message: Message, version: int, correlation_id: int, client_id: str | None
+) -> Generator[None, None, Encoded]:
+    """Return a whole frame, size included, yielding after each item: for messages that may be long.
+
+    Raises:
+        EncodeError: As `encode_request`.
+    """
+    encoded = yield from encoder_in_steps(type(message), version)(message)
+    return _framed(message, version, correlation_id, client_id, encoded)
+
+
+def _framed(message: Message, version: int, correlation_id: int, client_id: str | None, encoded: Encoded) -> Encoded:
+    parts, size_bytes = encoded
     name = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(name)
     try:

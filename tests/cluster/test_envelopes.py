@@ -23,6 +23,12 @@ from odradek.kernel.wire.messages.api_20_delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from odradek.kernel.wire.messages.api_46_list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from odradek.kernel.wire.messages.api_58_envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.kernel.wire.messages.data_principal import DefaultPrincipalData
 
@@ -153,6 +159,44 @@ class OlderController:
         names = [topic.name for topic in body.topics] or body.topic_names
         answer = DeleteTopicsResponse(responses=[DeletableTopicResult(name=name) for name in names])
         return EnvelopeResponse(response_data=wire.encode_response(answer, header.api_version, 0).join()[4:])
+
+
+def test_others_come_in_between_where_it_is_sent_on() -> None:
+    channel = OlderController(6)
+    controller = RemoteController(channel, client_id="broker", timeout_ms=30_000)  # type: ignore[arg-type] # as far as it is asked
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async def main() -> Any:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            answer = await controller.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in MANY]))
+            nursery.cancel_scope.cancel()
+        return answer
+
+    assert [result.name for result in trio.run(main).responses] == MANY
+    assert turns >= 3 * len(MANY) // SLICE_STEPS, "to find a version, to encode and to decode"
+
+
+def test_an_answer_may_be_as_long_as_a_cluster_is_large() -> None:
+    replicas = list(range(600_000))
+
+    class LargeCluster(OlderController):
+        async def request(self, message: EnvelopeRequest, *, timeout_ms: int) -> EnvelopeResponse:
+            partition = OngoingPartitionReassignment(partition_index=0, replicas=replicas)
+            topic = OngoingTopicReassignment(name="t", partitions=[partition])
+            answer = ListPartitionReassignmentsResponse(topics=[topic])
+            return EnvelopeResponse(response_data=wire.encode_response(answer, 0, 0).join()[4:])
+
+    controller = RemoteController(LargeCluster(0), client_id="broker", timeout_ms=30_000)  # type: ignore[arg-type] # as far as it is asked
+    answer = trio.run(controller.ask, ListPartitionReassignmentsRequest(topics=None))
+
+    assert answer.topics[0].partitions[0].replicas == replicas
 
 
 def test_what_is_sent_on_is_written_in_a_version_that_the_controller_knows() -> None:

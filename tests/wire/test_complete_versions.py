@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.wire.complete import says_all
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_20_delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -27,4 +28,4 @@ UPGRADE = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="f", u
 def test_a_version_says_all_where_it_has_every_field_that_is_set(message: Message, versions: range) -> None:
     known = type(message).__versions__
 
-    assert [v for v in range(known.lowest, known.highest + 1) if says_all(message, v)] == list(versions)
+    assert [v for v in range(known.lowest, known.highest + 1) if run_at_once(says_all(message, v))] == list(versions)
