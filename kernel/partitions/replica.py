@@ -108,6 +108,7 @@ class Replica:
         "log",
         "offline_code",
         "offline_reason",
+        "on_gone_wrong",
         "partition",
         "producers",
         "quiet",
@@ -162,6 +163,7 @@ class Replica:
         self.flushed_ms = 0
         self.offline_reason: str | None = None
         self.offline_code = ErrorCode.KAFKA_STORAGE_ERROR
+        self.on_gone_wrong: Callable[[Replica], None] | None = None
         self.is_paused = self.lacks_room = False
         self.future: FutureLog | None = None
         self.followers: FollowerPositions | None = None
@@ -382,12 +384,14 @@ class Replica:
         self.is_leader = False
 
     def gone_wrong(self, error: Exception) -> KafkaError:
-        """Go offline because of what the log has raised; return what a client is told."""
+        """Go offline because of what the log has raised; return what a client is told, `on_gone_wrong` tells others."""
         if isinstance(error, StorageError):
             _logger.error("partition %s goes offline: %s", self.partition, error, extra=blame(error))
         else:
             _logger.error("partition %s goes offline", self.partition, exc_info=error)
         self.failed(error)
+        if self.on_gone_wrong is not None:
+            self.on_gone_wrong(self)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def failed(self, error: Exception) -> None:

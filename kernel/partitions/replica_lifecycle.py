@@ -166,6 +166,7 @@ class ReplicaLifecycle:
         self._replicas.failed.forget(replica.partition)
         self._replicas.changed.note((replica,))
         topic.partitions[replica.partition.partition] = replica
+        replica.on_gone_wrong = self._replicas.on_gone_wrong
         topic.is_plain = topic.is_plain and not replica.stages
         if replica.delays is not None:
             self._opener.delays.on_opened(replica)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def _nothing() -> None:
+def _nothing(*_told: object) -> None:
     """Do nothing: nobody has asked to be told."""
 
 
@@ -50,6 +50,8 @@ class Replicas:
         engines: The storage engines that keep the logs, by name.
         progressed: To be called with replicas whose watermarks moved, or that went offline or were replaced: wakes
             whoever waits for them. Does not raise.
+        on_gone_wrong: Called when a replica goes offline in the midst of what somebody does with it, as an append: who
+            waits for it is to be told, but not at once. Must not raise.
         on_room_changed: Called when a replica has found its disk full, or is served again. Must not raise.
     """
 
@@ -58,6 +60,7 @@ class Replicas:
         "engines",
         "failed",
         "internal_topics",
+        "on_gone_wrong",
         "on_room_changed",
         "progressed",
         "topics",
@@ -80,6 +83,7 @@ class Replicas:
         self.changed = ChangedReplicas()
         self.engines = engines
         self.progressed = on_progress
+        self.on_gone_wrong: Callable[[Replica], None] = _nothing
         self.on_room_changed: Callable[[], None] = _nothing
 
     def __repr__(self) -> str:
@@ -143,6 +147,10 @@ class Replicas:
         else:
             log.error("partition %s goes offline", replica.partition, exc_info=error)
         replica.failed(error)
+        self.tell_offline(replica)
+
+    def tell_offline(self, replica: Replica) -> None:
+        """Wake whoever waits for a replica that is offline; the controller hears of it if it is for want of room."""
         self.progressed((replica,))
         if replica.lacks_room:
             self.on_room_changed()

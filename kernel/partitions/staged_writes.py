@@ -48,12 +48,13 @@ class StagedWrites:
         self._on_staged = on_staged
         self._on_flush_wanted = on_flush_wanted
         self._staged: list[Replica] = []
+        replicas.on_gone_wrong = self.stage
 
     def __repr__(self) -> str:
         return f"<StagedWrites: {len(self._staged)} replicas to write, {len(self.flush_queue)} to flush>"
 
     def stage(self, replica: Replica) -> None:
-        """Note that a replica has staged batches, to be written at the turn's end. Hot."""
+        """Note that a replica has staged batches, to be written at the turn's end, or has gone wrong. Hot."""
         if not replica.is_dirty:
             replica.is_dirty = True
             self._staged.append(replica)
@@ -93,8 +94,9 @@ class StagedWrites:
     def _write(self, staged: list[Replica]) -> None:
         written = []
         for replica in staged:
-            if replica.offline_reason is not None:  # deleted since, as its topic was: its waiters were told
+            if replica.offline_reason is not None:  # it went wrong as it took a batch, or was deleted since
                 replica.is_dirty = False
+                self._replicas.tell_offline(replica)
                 continue
             try:
                 if replica.write():

@@ -50,6 +50,7 @@ class Hosted:
         self.files = files or OsFiles()
         self.on_progress = on_progress
         self.on_flush_wanted: Callable[[], None] = nothing
+        self.on_staged: Callable[[], None] = nothing
         self.tier = tier
         self.delays = delays
         self.clock = ManualClock()
@@ -66,6 +67,7 @@ class Hosted:
             self.clock,
             {"segment": self.make_engine()},
             on_progress=self.on_progress,
+            on_staged=lambda: self.on_staged(),
             on_flush_wanted=lambda: self.on_flush_wanted(),
             tier=self.tier,
             delays=self.delays,

@@ -168,6 +168,37 @@ def test_a_topic_that_is_deleted_while_its_log_is_opened_again_is_left_alone(ful
     full.hosted.lifecycle.close()
 
 
+@pytest.mark.parametrize("batches_per_turn", [1, 1000])
+def test_a_disk_that_is_full_inside_an_append_is_told_at_the_end_of_the_turn(
+    tmp_path: Path, batches_per_turn: int
+) -> None:
+    """Requests of earlier turns wait, and others in sync may lead. Not at once: who appends may be one who is told."""
+    files = FullDisk("*.index")
+    told: list[Replica | str] = []
+    hosted = Hosted(tmp_path, told.extend, files)
+    hosted.on_staged = lambda: told.append("a turn is to end")
+    hosted.replicas.on_room_changed = lambda: told.append("room")
+    hosted.open("t", log_config=LogConfig(index_interval_bytes=100))
+    replica = hosted.produce("t", 0)
+    files.is_full = True
+
+    def fill() -> None:
+        for _ in range(1000):
+            hosted.writes.write_staged()
+            told.clear()
+            for _ in range(batches_per_turn):
+                hosted.stage("t")
+
+    with pytest.raises(KafkaError):
+        fill()
+    assert (replica.lacks_room, told) == (True, ["a turn is to end"])
+    hosted.writes.write_staged()
+
+    assert told == ["a turn is to end", replica, "room"]
+    assert not replica.is_dirty
+    hosted.lifecycle.close()
+
+
 @pytest.mark.parametrize("full_for", [["*.log"], ["*.log", "*.snapshot"]], ids=["for records", "for snapshots, too"])
 def test_a_stop_while_a_partition_waits_for_room_forgets_no_open_transaction(
     tmp_path: Path, full_for: list[str]
