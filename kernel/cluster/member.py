@@ -111,11 +111,14 @@ class ClusterMember:
         timeout_ms = config.get_int("request.timeout.ms")
         # So that what had waited until then can be answered over another connection within its time.
         silence_ms = timeout_ms // 2
-        self._requests = ControllerChannel(
-            "requests", config=config, machine=machine, nodes=nodes, silence_ms=silence_ms
+        self._requests, self._own_requests = (
+            ControllerChannel(name, config=config, machine=machine, nodes=nodes, silence_ms=silence_ms)
+            for name in ("requests", "own requests")
         )
         nodes.add_listener(lambda: self._hurry.set())
-        self.controller = RemoteController(self._requests, client_id=f"broker-{config.node_id}", timeout_ms=timeout_ms)
+        self.controller = RemoteController(
+            self._requests, own=self._own_requests, client_id=f"broker-{config.node_id}", timeout_ms=timeout_ms
+        )
         self.source = source
         self.partition_counts = PartitionCounts(config.node_id, config.get_int(MIN_INSYNC_REPLICAS))
         self.partition_counts.begin(source.image)
@@ -155,7 +158,7 @@ class ClusterMember:
             UnansweredError: The controller cannot be told of a log directory that failed.
         """
         async with trio.open_nursery() as nursery:
-            for channel in (self._heartbeats, self._requests):
+            for channel in (self._heartbeats, self._requests, self._own_requests):
                 await nursery.start(channel.run)
             if self._follow is not None:
                 nursery.start_soon(self._follow)

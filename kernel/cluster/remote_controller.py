@@ -45,15 +45,20 @@ _SIZE_BYTES: Final = 4
 class RemoteController:
     """`ControllerCalls` of a broker that is not the controller's node. Safe to use from many tasks."""
 
-    def __init__(self, channel: ControllerChannel, *, client_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self, channel: ControllerChannel, *, client_id: str, timeout_ms: int, own: ControllerChannel | None = None
+    ) -> None:
         """Ask over this channel.
 
         Args:
             channel: To the controller; its requests are answered one by one.
             client_id: What this broker calls itself.
             timeout_ms: How long a request is tried that names no time.
+            own: To the controller as well, for what the broker asks for itself: in-sync sets do not wait until what
+                clients asked is answered. None where it does.
         """
         self._channel = channel
+        self._own = own or channel
         self._client_id = client_id
         self._timeout_ms = timeout_ms
         # In the form that Kafka's controllers read. Nobody proves here who he is.
@@ -62,6 +67,7 @@ class RemoteController:
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
         """See `metadata.controller_calls.ControllerCalls.ask`."""
         limit_ms = self._timeout_ms if timeout_ms is None else max(timeout_ms, 0)
+        channel = self._own if request.__api_key__ in OF_BROKERS else self._channel
         with trio.move_on_after(limit_ms / 1000):
             while True:
                 try:
@@ -71,12 +77,12 @@ class RemoteController:
                 except KafkaError as error:
                     if error.code is not ErrorCode.NOT_CONTROLLER:
                         raise
-                await self._channel.rest()
+                await channel.rest()
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
     async def _ask_once(self, request: Message, timeout_ms: int) -> Any:
         if request.__api_key__ in OF_BROKERS:
-            return await self._channel.request(request, timeout_ms=timeout_ms)
+            return await self._own.request(request, timeout_ms=timeout_ms)
         newest = await self._channel.version_of(type(request), timeout_ms=timeout_ms)
         slices = Slices()
         version = await slices.run(_telling_version(request, newest))

@@ -13,12 +13,13 @@ from odradek.kernel.cluster.controller_nodes import ControllerNodes
 from odradek.kernel.cluster.introduction import find_cluster
 from odradek.kernel.errors import ErrorCode, KafkaError, UnansweredError
 from odradek.kernel.metadata.records import BrokerRecord, ConfigRecord
+from odradek.kernel.wire.messages.api_20_delete_topics import DeleteTopicsRequest
 from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
 from odradek.testing.faults import PowerLoss
 
 from .fake_controllers import BROKER_EPOCH, CLUSTER_ID, IDS, Joined, address_of, beside_controllers
 
-HEARTBEAT, ALLOCATE = 63, 67
+HEARTBEAT, ALLOCATE, ENVELOPE = 63, 67, 58
 ASK = AllocateProducerIdsRequest(broker_id=9, broker_epoch=1)
 
 
@@ -200,6 +201,28 @@ def test_a_dead_connection_is_left_though_nobody_waits_long_enough_to_find_out(t
     given, refused_count = beside_controllers(main, tmp_path)
 
     assert (given, refused_count) == (1, 15), "one that waits a little does not take it from the others before"
+
+
+def test_what_a_broker_asks_for_itself_does_not_wait_for_what_clients_asked(tmp_path: Path) -> None:
+    async def main(joined: Joined) -> tuple[int, int]:
+        await joined.join()
+        joined.quorum.swallowed = {ENVELOPE}
+
+        async def ask_for_a_client() -> None:
+            with pytest.raises(KafkaError):
+                await joined.member.ask(DeleteTopicsRequest(), 5000)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask_for_a_client)
+            await joined.until(lambda: not joined.quorum.swallowed)
+            began_ms = joined.elapsed_ms()
+            given = await started_by(joined)
+            return given, joined.elapsed_ms() - began_ms
+
+    given, elapsed_ms = beside_controllers(main, tmp_path)
+
+    assert given == 1
+    assert elapsed_ms <= 50
 
 
 def test_a_request_that_no_controller_answers_ends_when_its_time_is_over(tmp_path: Path) -> None:
