@@ -11,6 +11,7 @@ import attrs
 import pytest
 import trio
 import trio.lowlevel
+import trio.testing
 
 from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.registry import builtin_registry
@@ -28,6 +29,8 @@ from odradek.kernel.wire.messages.api_52_vote import PartitionData, TopicData, V
 from odradek.kernel.wire.messages.api_55_describe_quorum import DescribeQuorumRequest
 from odradek.kernel.wire.messages.api_55_describe_quorum import PartitionData as DescribedPartition
 from odradek.kernel.wire.messages.api_55_describe_quorum import TopicData as DescribedTopic
+from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest
+from odradek.kernel.wire.messages.api_80_add_raft_voter import Listener as AddListener
 from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest
 from odradek.lab.simulator.cluster import CONTROLLER_PORT, Cluster
 from odradek.lab.simulator.machine import SimulatedHost
@@ -266,6 +269,46 @@ def test_nobody_waits_when_there_is_news_or_none_to_come(way: str) -> None:
         return feed.is_ending
 
     assert in_quorum(main) == (way == "the node stops")
+
+
+def test_few_new_voters_are_asked_at_a_time() -> None:
+    async def silent(host: str, port: int) -> None:
+        await trio.sleep(2)
+
+    feed: Any = SimpleNamespace(
+        cluster_id="cluster",
+        leader_epoch=5,
+        leader_id=1,
+        is_leader=True,
+        has_changing_voters=True,
+        listeners={},
+        kraft_versions=silent,
+    )
+
+    async def main() -> list[float]:
+        handler = VotersHandler(80, feed=lambda: feed, listener="CONTROLLER")
+        answered_s: list[float] = []
+
+        async def ask(voter_id: int) -> None:
+            listener = AddListener(name="CONTROLLER", host="swallows", port=9)
+            request = AddRaftVoterRequest(
+                cluster_id="cluster", voter_id=voter_id, voter_directory_id=uuid.UUID(int=1), listeners=[listener]
+            )
+            answer: Any = await handler.handle_async(request, CONTEXT)
+            assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+            answered_s.append(trio.current_time() - began_s)
+
+        began_s = trio.current_time()
+        for _ in range(2):
+            async with trio.open_nursery() as nursery:
+                for voter_id in range(20):
+                    nursery.start_soon(ask, voter_id)
+        return answered_s
+
+    answered_s = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+    assert sum(each < 0.1 for each in answered_s) == 18
+    assert sum(each > 3.9 for each in answered_s) == 2, "and there is room again"
 
 
 def test_a_new_voter_is_asked_which_kraft_versions_it_supports() -> None:

@@ -116,6 +116,10 @@ UPDATE_VOTER: Final = 82
 _VERBS: Final = {ADD_VOTER: "Add", REMOVE_VOTER: "Remove", UPDATE_VOTER: "Update"}
 
 
+ASKED_MAX: Final = 2
+"""How many new voters are asked at a time: each takes a task of the listener for as long as its address is silent."""
+
+
 class VotersHandler:
     """Answers AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter."""
 
@@ -124,6 +128,7 @@ class VotersHandler:
         self.api_key = api_key
         self._feed = feed
         self._listener = listener
+        self._asked_count = 0
 
     async def handle_async(self, request: Any, context: RequestContext) -> Answer:
         """Answer once the change is committed, or refused. Cancelled: it may take place all the same."""
@@ -166,7 +171,13 @@ class VotersHandler:
         """Return why a new voter cannot be one, by what it says itself; None for one that can."""
         address = self._address(request)
         assert address is not None, "a request without it is refused"
-        found = await feed.kraft_versions(*address)
+        if self._asked_count >= ASKED_MAX:
+            return _Refusal(ErrorCode.REQUEST_TIMED_OUT, "other new voters are asked just now whether they can be one")
+        self._asked_count += 1
+        try:
+            found = await feed.kraft_versions(*address)
+        finally:
+            self._asked_count -= 1
         if found is None:
             what = f"controller {request.voter_id} does not answer at {address[0]}:{address[1]}"
             return _Refusal(ErrorCode.REQUEST_TIMED_OUT, what)
