@@ -91,6 +91,7 @@ class Checkpoints:
                 self._homes[key].note_offsets(key, log.recovery_point, log.log_start_offset, log.clean_end)
         for partition, offset in high_watermarks.items():
             key = partition.topic_partition
-            home = self._homes.get(key)
-            if home is not None and key not in self._unmade:
+            home, log = self._homes.get(key), self._logs.get(key)
+            is_of_another = log is not None and log.partition != partition  # created since it was asked for
+            if home is not None and key not in self._unmade and not is_of_another:
                 home.note_high_watermark(key, offset)

@@ -252,6 +252,7 @@ class LogDir:
         before = (self.recovery_points.get(key), self.log_start_offsets.get(key), self.clean_ends.get(key, 0))
         if before != (recovery_point, log_start_offset, clean_end):
             self.recovery_points[key], self.log_start_offsets[key] = recovery_point, log_start_offset
+            self.clean_ends.pop(key, None)
             if clean_end:
                 self.clean_ends[key] = clean_end
             self.note_changed()

@@ -153,3 +153,31 @@ def test_a_log_for_whose_checkpoints_there_is_no_room_is_offline_until_there_is(
     engine.abandon()
 
     assert all_bytes(started(tmp_path).open_log(AGAIN, SMALL)) == written
+
+
+def test_a_high_watermark_that_was_gathered_of_the_deleted_log_is_not_noted(tmp_path: Path) -> None:
+    engine = with_a_start(tmp_path)
+    fill(begun_anew(engine), 0, 30)
+    for _ in range(2):
+        engine.checkpoint({PARTITION: 20})
+    engine.abandon()
+
+    assert started(tmp_path).high_watermarks() == {}
+
+
+def test_a_log_that_was_cut_to_nothing_is_clean_nowhere(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    log = engine.open_log(PARTITION, SMALL)
+    fill(log, 0, 20)
+    log.flush()
+    log.note_clean_end(10)
+    engine.checkpoint({PARTITION: 20})
+    log.truncate_to(0)
+    written = fill(log, 0, 20)
+    log.flush()
+    for _ in range(2):
+        engine.checkpoint({PARTITION: 20})
+    engine.abandon()
+    log = started(tmp_path).open_log(PARTITION, SMALL)
+
+    assert (log.clean_end, all_bytes(log)) == (0, written)
