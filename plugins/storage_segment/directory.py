@@ -73,9 +73,9 @@ class LogDirectory:
         """Where the directory is."""
         return self._files
 
-    def begin(self, now_ms: int) -> None:
-        """Begin with one empty segment at offset 0, and nothing on the disk until `make`."""
-        segment = Segment(self._files, self.path, 0)
+    def begin(self, base_offset: int, now_ms: int) -> None:
+        """Begin with one empty segment, and nothing on the disk until `make`."""
+        segment = Segment(self._files, self.path, base_offset)
         segment.begin(now_ms)
         self.segments.append(segment)
         self._sidecars = []

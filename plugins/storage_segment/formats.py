@@ -93,10 +93,10 @@ def parse_directory_mark(name: str) -> str:
     return match[4] if match else ""
 
 
-def parse_future_directory(name: str) -> TopicPartition | None:
-    """Return whose copy a directory is by its name; None for any other, and where the topic may have been cut."""
+def parse_marked_directory(name: str, mark: str) -> TopicPartition | None:
+    """Return whose directory has this mark, by its name; None for any other, and where the topic may have been cut."""
     match = _MARKED_DIRECTORY.fullmatch(name)
-    if match is None or match[4] != FUTURE_DIRECTORY or len(name) == _NAME_MAX:
+    if match is None or match[4] != mark or len(name) == _NAME_MAX:
         return None
     return TopicPartition(match[1], int(match[2]))
 

@@ -24,7 +24,6 @@ from odradek.kernel.api import (
     decode_meta_properties,
     disk_error,
     encode_meta_properties,
-    id_text,
     read_file,
     replace_file,
     write_all,
@@ -33,6 +32,7 @@ from odradek.kernel.api import (
 from .formats import (
     CLEAN_ENDS,
     CLEAN_SHUTDOWN,
+    DELETE_DIRECTORY,
     HIGH_WATERMARKS,
     LOCK,
     LOG,
@@ -46,12 +46,13 @@ from .formats import (
     encode_clean_shutdown,
     encode_offsets,
     parse_directory_mark,
+    parse_marked_directory,
     parse_partition_directory,
 )
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
     from pathlib import Path
 
     from odradek.kernel.api import FileLock, Files
@@ -191,11 +192,18 @@ class LogDir:
             # A clean shutdown has made the checkpoints' names durable.
             self.named_recovery_points = dict(self.recovery_points)
             self.is_kept, self._has_changed = True, False
-        for gone in {key for offsets in self._offsets() for key in offsets} - self.topic_ids.keys():
-            self.forget(gone)
+        self._forget_gone({parse_marked_directory(name, DELETE_DIRECTORY) for name in names})
         if RESERVE in names:
             self._reserve_bytes = self._files.stat(self.path / RESERVE).size_bytes
         self.fill_reserve()
+
+    def _forget_gone(self, deleted: Container[TopicPartition | None]) -> None:
+        """Know nothing of logs that are not there, but where one whose directory was lost began: it goes on behind."""
+        for gone in {key for offsets in self._offsets() for key in offsets} - self.topic_ids.keys():
+            start_offset = self.log_start_offsets.get(gone)
+            self.forget(gone)
+            if start_offset is not None and gone not in deleted:
+                self.log_start_offsets[gone] = start_offset
 
     def fill_reserve(self) -> None:
         """Take up what is missing of the reserve, where the disk has room for it and some more. Any thread; blocks.
@@ -464,32 +472,3 @@ def read_topic_id(files: Files, directory: Path) -> uuid.UUID:
     except CorruptionError as exc:
         _logger.warning("%s: %s", directory, exc)
         return ZERO_ID
-
-
-def common_identity(metas: Mapping[str, MetaProperties], cluster_id: str, node_id: int) -> str:
-    """Return the cluster's id that all directories agree on, empty when nothing tells it.
-
-    Raises:
-        StorageError: A directory belongs to another cluster or node, or two have one id.
-    """
-    seen: dict[uuid.UUID, str] = {}
-    for path, meta in metas.items():
-        if meta.node_id not in (-1, node_id):
-            raise StorageError(
-                f"log directory {path} belongs to node {meta.node_id}, this is node {node_id}: "
-                "set node.id, or give the broker a directory of its own in log.dirs"
-            )
-        if meta.cluster_id and cluster_id and meta.cluster_id != cluster_id:
-            raise StorageError(
-                f"log directory {path} belongs to cluster {meta.cluster_id}, not to {cluster_id}: "
-                "set odradek.cluster.id, or give the broker a directory of its own in log.dirs"
-            )
-        cluster_id = cluster_id or meta.cluster_id
-        if meta.directory_id != ZERO_ID:
-            if meta.directory_id in seen:
-                other = seen[meta.directory_id]
-                raise StorageError(
-                    f"{path} and {other} both have directory.id {id_text(meta.directory_id)}: one is a copy"
-                )
-            seen[meta.directory_id] = path
-    return cluster_id

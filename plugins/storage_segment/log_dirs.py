@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from odradek.kernel.api import ZERO_ID, MetaProperties, StorageError, disk_error, id_text
 
 from .formats import STRAY_DIRECTORY, marked_directory_name
-from .log_dir import LogDir, common_identity
+from .log_dir import LogDir
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import uuid
+    from collections.abc import Callable, Iterator, Mapping
 
     from odradek.kernel.api import DiskError, Files, StorageContext, TopicPartition
 
@@ -84,7 +85,7 @@ class LogDirs:
         for log_dir in self._dirs:
             metas[log_dir.name] = self.guard(log_dir, log_dir.take, "use")
         known = {path: meta for path, meta in metas.items() if meta is not None}
-        self.cluster_id = common_identity(known, self._context.cluster_id, self._context.node_id)
+        self.cluster_id = _common_identity(known, self._context.cluster_id, self._context.node_id)
         if not self.cluster_id:
             self.cluster_id = id_text(self._context.new_id())
         for log_dir in self._dirs:
@@ -163,3 +164,32 @@ class LogDirs:
         """Let go of the locks."""
         for log_dir in self._dirs:
             log_dir.release()
+
+
+def _common_identity(metas: Mapping[str, MetaProperties], cluster_id: str, node_id: int) -> str:
+    """Return the cluster's id that all directories agree on, empty when nothing tells it.
+
+    Raises:
+        StorageError: A directory belongs to another cluster or node, or two have one id.
+    """
+    seen: dict[uuid.UUID, str] = {}
+    for path, meta in metas.items():
+        if meta.node_id not in (-1, node_id):
+            raise StorageError(
+                f"log directory {path} belongs to node {meta.node_id}, this is node {node_id}: "
+                "set node.id, or give the broker a directory of its own in log.dirs"
+            )
+        if meta.cluster_id and cluster_id and meta.cluster_id != cluster_id:
+            raise StorageError(
+                f"log directory {path} belongs to cluster {meta.cluster_id}, not to {cluster_id}: "
+                "set odradek.cluster.id, or give the broker a directory of its own in log.dirs"
+            )
+        cluster_id = cluster_id or meta.cluster_id
+        if meta.directory_id != ZERO_ID:
+            if meta.directory_id in seen:
+                other = seen[meta.directory_id]
+                raise StorageError(
+                    f"{path} and {other} both have directory.id {id_text(meta.directory_id)}: one is a copy"
+                )
+            seen[meta.directory_id] = path
+    return cluster_id

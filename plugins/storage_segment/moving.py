@@ -30,7 +30,7 @@ from .formats import (
     LOG,
     marked_directory_name,
     parse_directory_mark,
-    parse_future_directory,
+    parse_marked_directory,
     parse_segment_file,
 )
 
@@ -102,7 +102,7 @@ class Copies:
         for log_dir in log_dirs:
             for path in log_dir.leftovers:
                 if parse_directory_mark(path.name) == FUTURE_DIRECTORY:
-                    key = parse_future_directory(path.name)
+                    key = parse_marked_directory(path.name, FUTURE_DIRECTORY)
                     if key is None or homes.get(key, log_dir) is log_dir or key in self.unfinished:
                         self._discard(path, 0)
                     else:

@@ -205,4 +205,5 @@ class Openings:
         path = home.path / str(key)
         if any(work.is_running and work.path == path for work in self._given_up):
             raise StorageError(f"{path} is still being looked through for a log that is gone: it is free soon")
-        return begin_directory(self.files, path, self.discard, now_ms=now_ms)
+        start_offset = home.log_start_offsets.get(key, 0)  # of one whose directory was lost: see `LogDir.load`
+        return begin_directory(self.files, path, self.discard, start_offset=start_offset, now_ms=now_ms)

@@ -108,11 +108,11 @@ class KnownState:
         return max(self.known_end, self.recovery_point or 0, self.log_start_offset)
 
 
-def begin_directory(files: Files, path: Path, discard: Discard, *, now_ms: int) -> OpenedLog:
+def begin_directory(files: Files, path: Path, discard: Discard, *, start_offset: int, now_ms: int) -> OpenedLog:
     """Return a new log that is not on the disk yet: nothing was written to it that a crash could lose."""
     directory = LogDirectory(files, path, discard)
-    directory.begin(now_ms)
-    return OpenedLog(directory, EpochCache(), 0, 0, was_clean=True)
+    directory.begin(start_offset, now_ms)
+    return OpenedLog(directory, EpochCache(), start_offset, start_offset, was_clean=True)
 
 
 def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard, known: KnownState) -> OpenedLog:

@@ -1,6 +1,7 @@
 """Topics that are deleted and created again: what checkpoints tell of the old log is not taken for the new one's."""
 
 import random
+import shutil
 import uuid
 from pathlib import Path
 
@@ -181,3 +182,17 @@ def test_a_log_that_was_cut_to_nothing_is_clean_nowhere(tmp_path: Path) -> None:
     log = started(tmp_path).open_log(PARTITION, SMALL)
 
     assert (log.clean_end, all_bytes(log)) == (0, written)
+
+
+def test_a_log_whose_directory_was_lost_begins_anew_where_it_started(tmp_path: Path) -> None:
+    with_a_start(tmp_path).abandon()
+    shutil.rmtree(tmp_path / "logs0" / str(PARTITION))
+    for _ in range(2):  # it is not begun by the first start
+        started(tmp_path).close({})
+    engine = started(tmp_path)
+    log = engine.open_log(PARTITION, SMALL)
+    written = fill(log, 15, 10)
+    engine.abandon()
+    log = started(tmp_path).open_log(PARTITION, SMALL)
+
+    assert (log.log_start_offset, log.recovery_point, all_bytes(log)) == (15, 15, written)
