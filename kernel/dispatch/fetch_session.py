@@ -225,16 +225,25 @@ class FetchSessionCache:
             return ErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.epoch = next_epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         yield from session.update_in_steps(request)
-        if session.epoch != next_epoch:  # another request came meanwhile
-            return ErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if self._sessions.get(session.session_id) is not session or self._is_too_much(session):
-            self.remove(session.session_id)
-            return ErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        code = self._ended_meanwhile(session, next_epoch)
+        if code is not ErrorCode.NONE:
+            return ErrorContext(code)
         if not session.targets:
             self.remove(session.session_id)
             return SessionlessContext((yield from _all_targets(request, uses_topic_ids)))
         self._touch(session, now_ms)
         return IncrementalContext(session)
+
+    def _ended_meanwhile(self, session: FetchSession, epoch: int) -> ErrorCode:
+        """Return why a session cannot be gone on with, now that it has taken what a request changes."""
+        if session.epoch != epoch:  # another request has used it
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        if self._sessions.get(session.session_id) is not session:  # it was evicted
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if self._is_too_much(session):
+            self.remove(session.session_id)
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        return ErrorCode.NONE
 
     def _is_too_much(self, session: FetchSession) -> bool:
         """Return whether a session has grown by more than there is room for."""

@@ -401,3 +401,15 @@ def test_a_session_that_is_used_while_it_changes_is_told_so() -> None:
     assert go_on(cache, session_id, 1).build([]).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
     assert go_on(cache, session_id, 2).build([None, None]).error_code == ErrorCode.NONE
     assert run_at_once(changing).build([]).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_a_session_that_is_evicted_while_it_changes_ends_no_other() -> None:
+    cache = FetchSessionCache(slots=10, random_source=random.Random(1))
+    session_id = open_session(cache, 2)
+    changing = cache.open_in_steps(request(session_id, 1, 2), 12, 0, is_follower=False)
+    next(changing)
+    cache.remove(session_id)
+    other = open_session(cache)
+
+    assert run_at_once(changing).build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert go_on(cache, other, 1).build([None]).error_code == ErrorCode.NONE
