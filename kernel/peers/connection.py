@@ -38,7 +38,7 @@ from .errors import (
     UnsupportedVersionError,
 )
 from .lifetime import single_error
-from .versions import common_version, decode_api_versions
+from .versions import THROTTLED_FROM, common_version, decode_api_versions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -56,13 +56,6 @@ ANSWER_ELEMENTS_MAX: Final = 10_000_000
 _FIRST_BYTES: Final = 32
 """What is kept of a connection's first answer, to tell who it is that does not speak Kafka's protocol."""
 _CORRELATION_MASK: Final = 2**31 - 1
-_THROTTLED_FROM: Final = {
-    **dict(zip((0, 1, 2, 3, 8, 9, 11, 19), (6, 8, 3, 6, 4, 4, 3, 3), strict=True)),
-    **dict.fromkeys((10, 12, 13, 14, 15, 16, 18, 20, 32), 2),
-    **dict.fromkeys((21, 22, 24, 25, 26, 28, 33, 34, 35, 37, 42), 1),
-}
-"""From which version on a broker answers at once and leaves the pause to the client (KIP-219), by API key; before, it
-had paused already. APIs that are not here are younger than that."""
 _SOFTWARE_NAME: Final = "odradek"
 
 
@@ -332,7 +325,7 @@ class Connection:
                 cls, frame[position:], version=pending.version, elements_max=ANSWER_ELEMENTS_MAX
             )
         self._used_s = self._awaited_since_s = trio.current_time()
-        if pending.version >= _THROTTLED_FROM.get(cls.__api_key__, 0):
+        if pending.version >= THROTTLED_FROM.get(cls.__api_key__, 0):
             throttle_ms = getattr(pending.response, "throttle_time_ms", 0)
             if throttle_ms > 0:
                 self._throttled_until_s = self._used_s + throttle_ms / 1_000

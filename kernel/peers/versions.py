@@ -1,13 +1,13 @@
 """Pure core: which version of an API a client and a broker speak with each other, and what ApiVersions answers.
 
-*Source:* KIP-35, KIP-511.
+*Source:* KIP-35, KIP-219, KIP-511.
 
 .. versionadded:: 0.1
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .. import wire
 from ..errors import ErrorCode
@@ -20,6 +20,40 @@ if TYPE_CHECKING:
     from ..types import Buffer
     from ..wire import Message
     from ..wire.versions import Versions
+
+
+THROTTLED_FROM: Final = {
+    0: 6,
+    1: 8,
+    2: 3,
+    3: 6,
+    8: 4,
+    9: 4,
+    10: 2,
+    11: 3,
+    12: 2,
+    13: 2,
+    14: 2,
+    15: 2,
+    16: 2,
+    18: 2,
+    19: 3,
+    20: 2,
+    21: 1,
+    22: 1,
+    24: 1,
+    25: 1,
+    26: 1,
+    28: 1,
+    32: 2,
+    33: 1,
+    34: 1,
+    35: 1,
+    37: 1,
+    42: 1,
+}
+"""From which version on a broker answers at once and leaves the pause to the client (KIP-219), by API key; before, it
+had paused already. APIs that are not here are younger than that."""
 
 
 def common_version(
