@@ -67,11 +67,14 @@ class RemoteController:
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
         """See `metadata.controller_calls.ControllerCalls.ask`."""
         limit_ms = self._timeout_ms if timeout_ms is None else max(timeout_ms, 0)
-        channel = self._own if request.__api_key__ in OF_BROKERS else self._channel
+        is_own = request.__api_key__ in OF_BROKERS
+        channel = self._own if is_own else self._channel
         with trio.move_on_after(limit_ms / 1000):
             while True:
                 try:
-                    return await self._ask_once(request, limit_ms)
+                    if is_own:
+                        return await channel.request(request, timeout_ms=limit_ms)
+                    return await self._send_on(request, limit_ms)
                 except ClientError:
                     pass
                 except KafkaError as error:
@@ -80,9 +83,7 @@ class RemoteController:
                 await channel.rest()
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
-    async def _ask_once(self, request: Message, timeout_ms: int) -> Any:
-        if request.__api_key__ in OF_BROKERS:
-            return await self._own.request(request, timeout_ms=timeout_ms)
+    async def _send_on(self, request: Message, timeout_ms: int) -> Any:
         newest = await self._channel.version_of(type(request), timeout_ms=timeout_ms)
         slices = Slices()
         version = await slices.run(_telling_version(request, newest))

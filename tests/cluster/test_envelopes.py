@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -71,11 +73,8 @@ def enveloped(message: Message) -> EnvelopeRequest:
     return EnvelopeRequest(request_data=frame, request_principal=ANYBODY, client_host_address=bytes(4))
 
 
-def asked(deleter: Deleter, names: list[str]) -> tuple[list[tuple[str | None, int]], int]:
-    """Have topics deleted through an envelope; return names and codes, and how often others came in between."""
-    route = Route(wire.APIS[20], deleter, "", lambda: 0.0)
-    handler = EnvelopeHandler(routes={20: route}, feed=ControllerFeed)
-    request = enveloped(DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names]))
+def beside_others(ask: Callable[[], Awaitable[Any]]) -> tuple[Any, int]:
+    """Return an answer, and how often others came in between."""
     turns = 0
 
     async def others() -> None:
@@ -84,16 +83,25 @@ def asked(deleter: Deleter, names: list[str]) -> tuple[list[tuple[str | None, in
             turns += 1
             await trio.lowlevel.checkpoint()
 
-    async def main() -> bytes:
-        context: Any = SimpleNamespace(connection=None, api_version=0)
+    async def main() -> Any:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(others)
-            answer = await handler.handle_async(request, context)
+            answer = await ask()
             nursery.cancel_scope.cancel()
-        assert answer.error_code == ErrorCode.NONE
-        return bytes(answer.response_data)
+        return answer
 
-    data = memoryview(trio.run(main))
+    return trio.run(main), turns
+
+
+def asked(deleter: Deleter, names: list[str]) -> tuple[list[tuple[str | None, int]], int]:
+    """Have topics deleted through an envelope; return names and codes, and how often others came in between."""
+    route = Route(wire.APIS[20], deleter, "", lambda: 0.0)
+    handler = EnvelopeHandler(routes={20: route}, feed=ControllerFeed)
+    request = enveloped(DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names]))
+    context: Any = SimpleNamespace(connection=None, api_version=0)
+    answer, turns = beside_others(partial(handler.handle_async, request, context))
+    assert answer.error_code == ErrorCode.NONE
+    data = memoryview(bytes(answer.response_data))
     correlation_id, position = decode_response_header(data, 20, VERSION)
     assert correlation_id == CORRELATION_ID
     response: Any = wire.decode(DeleteTopicsResponse, data, VERSION, position=position)
@@ -164,22 +172,10 @@ class OlderController:
 def test_others_come_in_between_where_it_is_sent_on() -> None:
     channel = OlderController(6)
     controller = RemoteController(channel, client_id="broker", timeout_ms=30_000)  # type: ignore[arg-type] # as far as it is asked
-    turns = 0
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in MANY])
+    answer, turns = beside_others(partial(controller.ask, request))
 
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
-    async def main() -> Any:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(others)
-            answer = await controller.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in MANY]))
-            nursery.cancel_scope.cancel()
-        return answer
-
-    assert [result.name for result in trio.run(main).responses] == MANY
+    assert [result.name for result in answer.responses] == MANY
     assert turns >= 3 * len(MANY) // SLICE_STEPS, "to find a version, to encode and to decode"
 
 

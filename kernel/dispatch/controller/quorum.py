@@ -114,8 +114,6 @@ ADD_VOTER: Final = 80
 REMOVE_VOTER: Final = 81
 UPDATE_VOTER: Final = 82
 _VERBS: Final = {ADD_VOTER: "Add", REMOVE_VOTER: "Remove", UPDATE_VOTER: "Update"}
-
-
 ASKED_MAX: Final = 2
 """How many new voters are asked at a time: each takes a task of the listener for as long as its address is silent."""
 
