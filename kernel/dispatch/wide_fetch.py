@@ -15,7 +15,7 @@ from ..machine.turnstile import take_turn
 from ..purgatory.delayed_operation import Outcome
 from .fetch_context import TopicsBuilder
 from .fetch_operation import FetchOperation, FetchResult, read_targets
-from .fetch_throttling import is_throttled
+from .fetch_throttling import is_throttled, throttled_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..contracts.api_handler import RequestContext
     from ..partitions.replica import Replica
     from ..partitions.replicas import Replicas
+    from ..replication.throttling import ReplicationQuota
     from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
     from .fetch_context import FetchContext
     from .fetch_operation import FetchLimits
@@ -118,10 +119,22 @@ async def read_in_slices(
     return result
 
 
-async def build_in_slices(session: FetchContext, answers: Sequence[PartitionData | None]) -> FetchResponse:
-    """Do as `FetchContext.build`, some targets at a time. If it is cancelled, some count as told, and nobody was."""
-    found, targets = TopicsBuilder(), session.targets
-    for first in range(0, len(targets), ADDED_PER_SLICE):
+async def build_in_slices(
+    session: FetchContext, answers: Sequence[PartitionData | None], quota: ReplicationQuota | None
+) -> FetchResponse:
+    """Do as `FetchContext.build`, some targets at a time. If it is cancelled, some count as told, and nobody was.
+
+    Args:
+        session: What was read.
+        answers: What it gave.
+        quota: Told how much goes to replicas that are throttled; None where a consumer asks.
+    """
+    found = TopicsBuilder()
+    for first in range(0, len(answers), ADDED_PER_SLICE):
         await take_turn()
-        session.add(found, targets[first : first + ADDED_PER_SLICE], answers[first : first + ADDED_PER_SLICE])
+        targets = session.targets[first : first + ADDED_PER_SLICE]
+        given = answers[first : first + ADDED_PER_SLICE]
+        if quota is not None and quota.is_set:
+            quota.record(throttled_bytes(targets, given))
+        session.add(found, targets, given)
     return session.finish(found)

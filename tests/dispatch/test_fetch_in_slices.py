@@ -12,7 +12,7 @@ import trio.testing
 from odradek.kernel.dispatch import wide_fetch
 from odradek.kernel.dispatch.handlers import api_01_fetch
 from odradek.kernel.dispatch.router import TASKS_MAX
-from odradek.kernel.dispatch.wide_fetch import TARGETS_PER_SLICE
+from odradek.kernel.dispatch.wide_fetch import HUGE_MAX, TARGETS_PER_SLICE
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchPartition,
@@ -188,9 +188,13 @@ def test_a_client_that_leaves_while_it_waits_is_not_waited_for(tmp_path: Path, m
     play(tmp_path, monkeypatch, scenario)
 
 
+@pytest.mark.parametrize("is_huge", [False, True])
 def test_fetches_that_wait_keep_no_other_request_from_being_worked_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_huge: bool
 ) -> None:
+    if is_huge:
+        monkeypatch.setattr(api_01_fetch, "HUGE_FROM", COUNT)
+
     async def scenario(scene: Scene) -> None:
         waiting = [Scene(scene.house) for _ in range(TASKS_MAX + 1)]
         for each in waiting:
@@ -222,3 +226,32 @@ def test_more_partitions_than_a_broker_has_may_be_named_in_one_request(
         assert answer.session_id > 0
 
     play(tmp_path, monkeypatch, scenario)
+
+
+def test_few_are_read_at_once_that_hold_very_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_01_fetch, "HUGE_FROM", COUNT)
+    read_in_slices = vars(api_01_fetch)["read_in_slices"]
+    now = most = 0
+
+    async def counted(*args: Any, **options: Any) -> Any:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        try:
+            return await read_in_slices(*args, **options)
+        finally:
+            now -= 1
+
+    monkeypatch.setitem(vars(api_01_fetch), "read_in_slices", counted)
+
+    async def scenario(scene: Scene) -> None:
+        asking = [Scene(scene.house) for _ in range(3 * HUGE_MAX)]
+        for each in asking:
+            each.fetch(max_wait_ms=0)
+        await settle()
+
+        assert all(len(parts_of(each.answer())) == COUNT for each in asking)
+
+    play(tmp_path, monkeypatch, scenario)
+
+    assert most == HUGE_MAX

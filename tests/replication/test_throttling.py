@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -11,6 +12,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.contracts.election import Role
+from odradek.kernel.contracts.services import ConfigView
 from odradek.kernel.dispatch import fetch_operation
 from odradek.kernel.dispatch.fetch_session import SESSIONLESS_EPOCH
 from odradek.kernel.dispatch.handlers import api_01_fetch
@@ -58,6 +60,19 @@ def test_a_quota_is_an_average_over_the_last_windows() -> None:
     quota.record(RATE)
     clock.advance(500)
     assert not quota.is_exceeded(), "what came first is forgotten with its window"
+
+
+def test_windows_are_as_configured() -> None:
+    windows = {"moves.window.num": 3, "moves.window.size.seconds": 2}
+    clock = ManualClock(0)
+    rate = ByteRate.of(cast("ConfigView", SimpleNamespace(get_int=windows.__getitem__)), "moves", clock)
+    rate.note(8_000)
+    assert rate.bytes_a_second() == 2_000, "of two whole windows, at least"
+    clock.advance(5_999)
+    assert rate.bytes_a_second() > 0
+    clock.advance(1)
+
+    assert rate.bytes_a_second() == 0
 
 
 def test_without_a_rate_nothing_is_counted_as_too_much() -> None:

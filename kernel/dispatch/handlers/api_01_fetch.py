@@ -287,10 +287,7 @@ class FetchHandler:
         self, session: FetchContext, result: FetchResult, context: RequestContext, limits: FetchLimits
     ) -> FetchResponse:
         """Do as `_response`, a slice at a time."""
-        quota = limits.quota
-        if quota is not None and quota.is_set:
-            quota.record(throttled_bytes(session.targets, result.answers))
-        response = await build_in_slices(session, result.answers)
+        response = await build_in_slices(session, result.answers, limits.quota)
         if result.is_final:
             told = self._leaders.tell_reader_in_steps(response, context, is_follower=limits.is_follower)
             await run_in_slices(told)
