@@ -166,6 +166,9 @@ def check(found: list[list[tuple[int, int]]], acknowledged: Sequence[Acknowledge
         assert numbers == sorted(numbers), "reordered"
         assert set(numbers) - told.keys() == set(), "never acknowledged"
         offsets = {number: offset for offset, number in records}
+        last = max((number for number, said in told.items() if said is not None), default=-1)
+        implied = [number for number, said in told.items() if said is None and number > last]
+        assert implied == [], "no later batch was answered that implies it"
         elsewhere = {number: offsets[number] for number, said in told.items() if said not in {None, offsets[number]}}
         assert elsewhere == {}, f"not where its acknowledgement said: {elsewhere}"
 
@@ -191,6 +194,11 @@ def test_the_checker_takes_what_is_right() -> None:
 def test_the_checker_finds(found: list[tuple[int, int]], what: str) -> None:
     with pytest.raises(AssertionError, match=what):
         check([found], TOLD)
+
+
+def test_the_checker_finds_what_no_answer_implies() -> None:
+    with pytest.raises(AssertionError, match="implies"):
+        check([[(0, 0), (1, 1)]], [{0: 0, 1: None}])
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(ROUNDS_OF_THE_SOAK, marks=pytest.mark.sweep, id="soak")])
