@@ -11,12 +11,13 @@ is read at the end, and a log that was cut, or is another one now, is read again
 from __future__ import annotations
 
 import logging
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from ..errors import StorageError
-from ..machine.turnstile import run_in_slices
+from ..machine.turnstile import SLICE_STEPS, run_in_slices
 from .delay_recovery import read_delays_in_steps, replay_delays_in_steps
 
 if TYPE_CHECKING:
@@ -115,10 +116,13 @@ def fill_in_steps(replica: Replica, beginning: DelayBeginning) -> Generator[None
         end_offset = yield from _while_same(steps, replica, beginning)
         if end_offset is None:
             return False
-        if end_offset == known_offset and not replica.is_dirty:  # nothing is staged that could not be read
+        if end_offset != known_offset:
+            continue
+        if not replica.is_dirty:
             ledger.start_advanced(log_read.log_start_offset)
             replica.delays, replica.delay_beginning = ledger, None
             return True
+        yield from repeat(None, SLICE_STEPS)  # what is staged is read once it is written, which is another's turn
     return False
 
 

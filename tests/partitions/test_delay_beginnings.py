@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import trio
@@ -12,6 +14,7 @@ import trio.testing
 from odradek.kernel.cleanup.retention import sparing_delayed
 from odradek.kernel.contracts.cleanup import Deletion
 from odradek.kernel.errors import StorageError
+from odradek.kernel.machine.turnstile import SLICE_STEPS
 from odradek.kernel.partitions.delay_beginnings import AGAIN_S, fill_in_steps
 from odradek.kernel.partitions.following import append_as_follower, truncate
 from odradek.kernel.partitions.full_disks import Reopened
@@ -80,6 +83,30 @@ def test_what_is_appended_while_the_log_is_read_is_read_too(partition: DelayedPa
     partition.pass_time(1_000)
 
     assert partition.values()[3:] == [b"meanwhile", b"later"]
+
+
+def test_who_comes_upon_what_is_staged_lets_those_come_who_write_it(partition: DelayedPartition) -> None:
+    """What is staged is no one's to read: a broker that went round until it is written would stand for ever."""
+    partition.set_key()
+    beginning, log = partition.replica.delay_beginning, partition.replica.log
+    assert beginning is not None
+    with mock.patch.object(partition, "write_staged"):  # the turn's end is to come
+        partition.produce([LATER])
+    assert partition.replica.is_dirty
+    steps = fill_in_steps(partition.replica, beginning)
+
+    with mock.patch.object(log, "batches", side_effect=log.batches) as read:
+        slice_count = sum(1 for _ in islice(steps, SLICE_STEPS))
+
+    assert slice_count == SLICE_STEPS
+    assert read.call_count <= 3, "the rest of the slice is given away"
+    assert partition.replica.delays is None
+    partition.write_staged()
+    for _ in steps:
+        assert partition.replica.delays is None
+    partition.delivery.watch(partition.replica)
+    partition.pass_time(1_000)
+    assert partition.values()[3:] == [b"later"]
 
 
 def test_a_log_that_was_cut_meanwhile_is_read_again(partition: DelayedPartition, tmp_path: Path) -> None:
