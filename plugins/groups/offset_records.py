@@ -29,6 +29,8 @@ METADATA_MAX: Final = 126
 """So many bytes of metadata have a length of one byte."""
 NO_EXPIRY: Final = -1
 """`OffsetCommitValue.expire_timestamp` of an offset that expires with its group."""
+KEPT: Final = "odradek.keep"
+"""The metadata of an offset that does not expire: the only way to say so of one that a transaction commits."""
 
 _TWO_INT16: Final = struct.Struct(">hh")
 _INT16: Final = struct.Struct(">h")

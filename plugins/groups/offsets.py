@@ -8,9 +8,10 @@ r"""Pure core: committed offsets of groups of all types, those of open transacti
 
 An offset is kept by group id, so it outlives its group's members and a change of the group's type. It goes when its
 topic is deleted, when somebody deletes it, or when it expires: by its own time if the commit had one, else a while
-after its group has become empty or, for consumers that are in no group, after the commit.
+after its group has become empty or, for consumers that are in no group, after the commit. One whose metadata is
+`odradek.keep` does not expire: it says what must not be done twice, however long ago that was.
 
-*Source:* KIP-98, KIP-211, KIP-447; the behaviour of Kafka's OffsetMetadataManager.
+*Source:* KIP-98, KIP-211, KIP-447; the behaviour of Kafka's OffsetMetadataManager; `odradek.keep` is ours.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from odradek.kernel.wire.messages.data_group_records import OffsetCommitKey, Off
 
 from .found_offsets import OffsetsView
 from .group import Effects
-from .offset_records import NO_EXPIRY
+from .offset_records import KEPT, NO_EXPIRY
 from .records import GroupRecord, offset_tombstone
 from .walks import Walk, tombstones_in_steps
 
@@ -476,7 +477,7 @@ class Offsets:
                 value = found.value
                 own_ms = value.expire_timestamp
                 ends_ms = own_ms if own_ms != NO_EXPIRY else expires_from(value.commit_timestamp) + retention_ms
-                if now_ms >= ends_ms and not self._is_pending(group_id, topic, partition):
+                if now_ms >= ends_ms and value.metadata != KEPT and not self._is_pending(group_id, topic, partition):
                     expired.append((topic, partition))
         return expired, count
 

@@ -370,6 +370,27 @@ def test_dead_letters_are_listed_shown_replayed_once_and_purged(odradek: Odradek
     assert odradek.ok("dlq", "list", *which).out == "no dead letters\n"
 
 
+def test_what_was_replayed_is_not_replayed_again_however_long_ago_that_was(capsys: pytest.CaptureFixture[str]) -> None:
+    """Dead letters stay for longer than committed offsets of a group without members do."""
+    which = ("orders", "--group", "billing")
+
+    async def die(bootstrap: str, value: bytes) -> None:
+        async with Producer({"bootstrap.servers": bootstrap}) as producer:
+            await producer.send("orders.billing.dlq", value)
+
+    with running_broker({"log.retention.ms": -1}, virtual_time=True) as broker:
+        odradek = Odradek(capsys, broker.bootstrap)
+        odradek.ok("topics", "create", "orders", "-p", "1")
+        odradek.ok("retry", "enable", *which)
+        trio.run(die, broker.bootstrap, b"first")
+        assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 1
+        broker.advance("8d")
+        trio.run(die, broker.bootstrap, b"second")
+        assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 1
+        broker.advance("8d")
+        assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 0
+
+
 def test_dead_letters_of_a_group_without_any_say_how_to_begin(odradek: Odradek) -> None:
     refused = odradek("dlq", "list", "orders", "--group", "nobody")
 

@@ -165,7 +165,8 @@ def _configure_replay(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Produce dead letters again, key, value and own headers, to the topic that they came from or to another. Each "
-        "is replayed once: what is interrupted goes on where it was when the same is asked again.",
+        "is replayed once, however long ago that was: the same asked again goes on where it was. Other times, another "
+        "reason or another target is another replay.",
         [
             ("dlq replay orders --group billing --dry-run", "only say how many"),
             ("dlq replay orders --group billing --count 10", "ten, to begin with"),
@@ -275,6 +276,7 @@ class _Replay:
     ) -> None:
         from odradek.client.group.committed import OffsetAndMetadata
         from odradek.client.group.member import GroupMetadata
+        from odradek.plugins.groups.offset_records import KEPT
 
         known = self._calls.topic(self._target).partitions
         async with producer.transaction():
@@ -287,7 +289,8 @@ class _Replay:
                     headers=letter.own_headers,
                     partition=letter.origin_partition if is_home else None,
                 )
-            await producer.send_offsets({partition: OffsetAndMetadata(offset)}, GroupMetadata(self._group))
+            # Dead letters may stay for longer than committed offsets do, and would be produced twice.
+            await producer.send_offsets({partition: OffsetAndMetadata(offset, KEPT)}, GroupMetadata(self._group))
 
 
 # ------------------------------------------------------------------------------ purge
