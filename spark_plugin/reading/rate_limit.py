@@ -75,17 +75,23 @@ class TriggerPlanner:
             now_ms: The time.
             is_limited: False for Spark's ReadAllAvailable, which overrides every limit.
         """
-        until = latest if self._target is None else self._up_to_target(latest)
+        until = latest if self._target is None else self._up_to_target(start, latest)
         if is_limited and self._target is None and self._waits(start, until, earliest, now_ms):
             return start
         if not is_limited or self.limits.max_offsets is None:
             return until
         return limited(self.limits.max_offsets, start, until, earliest)
 
-    def _up_to_target(self, latest: Offsets) -> Offsets:
-        """Return the target's partitions that are still there; a log that went back is taken as it is now."""
+    def _up_to_target(self, start: Offsets, latest: Offsets) -> Offsets:
+        """Return the partitions of the target, and of the start, that are still there: as far as the target goes.
+
+        But no partition ends before it begins. Spark asks where a new query begins only when the target is fixed, so
+        what begins at the latest offset may begin behind it; and a broker that has just become leader may have said
+        too little for the target. A log that went back is taken as it is now.
+        """
         assert self._target is not None
-        return {one: min(end, latest[one]) for one, end in self._target.items() if one in latest}
+        wanted = {**start, **{one: max(end, start.get(one, end)) for one, end in self._target.items()}}
+        return {one: min(end, latest[one]) for one, end in wanted.items() if one in latest}
 
     def _waits(self, start: Offsets, until: Offsets, earliest: Offsets, now_ms: int) -> bool:
         least = self.limits.min_offsets

@@ -128,6 +128,15 @@ def test_available_now_does_not_wait_for_a_minimum() -> None:
     assert planner.end({P0: 14}, {P0: 99}, earliest={}, now_ms=0) == {P0: 15}
 
 
+def test_available_now_ends_no_partition_before_it_begins() -> None:
+    planner = TriggerPlanner(TriggerLimits(max_offsets=10))
+    planner.prepare_available_now({P0: 15})
+    start = {P0: 20, P1: 3}
+
+    assert planner.end(start, {P0: 30, P1: 7}, earliest={}, now_ms=0) == start
+    assert planner.end(start, {P0: 18, P1: 7}, earliest={}, now_ms=0) == {P0: 18, P1: 3}
+
+
 def test_available_now_takes_what_became_of_the_log_meanwhile() -> None:
     planner = TriggerPlanner(TriggerLimits())
     planner.prepare_available_now({P0: 15, P1: 4, P2: 8})

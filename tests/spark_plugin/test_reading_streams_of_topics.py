@@ -171,6 +171,19 @@ def test_available_now_keeps_to_what_was_there(kit: Kit, topic: str) -> None:
     assert latest(reader, second) == second
 
 
+def test_available_now_has_nothing_to_read_where_it_begins_behind_the_end_that_it_keeps_to(kit: Kit, topic: str) -> None:
+    """Spark has the end fixed before it asks where the query begins: what comes between is no log that went back."""
+    reader = reader_of(kit, topic)
+    reader.prepare_available_now()
+    kit.fill(topic, 5)
+    start = reader.initial_offset()
+    end = latest(reader, start)
+
+    assert end == {topic: {"0": 25}, "@start": {topic: {"0": 25}}}
+    assert reader.plan(start, end) == []
+    assert latest(reader, end) == end
+
+
 def test_progress_knows_the_true_ends(kit: Kit, topic: str) -> None:
     reader = reader_of(kit, topic, {**EARLIEST, "maxOffsetsPerTrigger": 5})
 
