@@ -7,8 +7,10 @@ One process keeps a `StreamReader` for the whole run of a query. Spark asks, in 
     plan             which tasks read it: after latest_offset, or after a restart for the batch that is repeated
     commit           the end of the batch before, when the next one is planned
 
-A start that cannot be found again (the latest offset, the earliest, a timestamp) is carried in the end of the first
-batch (`offsets.START`), for Spark does not keep it and asks anew when the batch is repeated.
+Where a query began is carried in the end of the first batch (`offsets.START`), for Spark does not keep it and asks anew
+when the batch is repeated. What it is told then does not count: the latest offset is another one by now, the options
+may have been changed, and the topic may have more partitions than they name. So what is wrong with a start is no error
+of `initial_offset`, which comes before a batch that is repeated, but of `latest_offset`, which comes before a new one.
 
 *Source:* `MicroBatchExecution` and `PythonMicroBatchStream` of Spark 4.3, by running them.
 
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..client.errors import ClientError
+from ..errors import AssignmentError, OptionError
 from ..first_contact import first_client
 from ..offsets import START, from_json_object, json_object, json_object_with_start, start_in
 from ..options.options import read_source_options
@@ -63,6 +66,7 @@ class StreamReader:
     _triggers: TriggerPlanner
     _topic_ids: TopicIds = attrs.field(factory=TopicIds)
     _initial: dict[TopicPartition, int] | None = None
+    _refused: AssignmentError | OptionError | None = None
     _is_first: bool = False
     _known_ends: Offsets | None = None
     _now_ms: Callable[[], int] = monotonic_ms
@@ -87,30 +91,59 @@ class StreamReader:
     def initial_offset(self) -> JsonOffsets:
         """Return where a new query begins; asked of the brokers once, for Spark asks twice.
 
+        Where the options and the topics do not fit it is nowhere, and `latest_offset` raises what is wrong.
+
         Raises:
-            AssignmentError: A topic or partition is not there, or the options name others than there are.
-            OptionError: A start lies beyond the end, or no record is as late as a timestamp.
             ClientError: No broker answers, or one refuses.
         """
         if self._initial is None:
-            options = self.options
-            found = survey(self._client, options.subscription)
-            ends = log_ends(self._client, found.partitions, is_read_committed=self._is_read_committed)
-            self._initial = offsets_of(
-                self._client,
-                options.starting,
-                ends,
-                options.starting_option,
-                is_read_committed=self._is_read_committed,
-                fails_without_match=options.fails_without_match,
-            )
-            if isinstance(options.starting, EachOffset):
-                for one, offset in options.starting.offsets.items():
-                    if offset not in {EARLIEST, LATEST}:
-                        check_start(one, offset, ends)
-            self._topic_ids.changed(found.topic_ids)
-            self._is_first = True
+            client = self._client
+            try:
+                self._initial = self._starting(client)
+            except (AssignmentError, OptionError) as error:
+                self._initial, self._refused = {}, error
+            else:
+                self._is_first = True
         return json_object(self._initial)
+
+    def _starting(self, client: Client) -> dict[TopicPartition, int]:
+        """Return the offsets where the options have a query begin.
+
+        Raises:
+            AssignmentError: A topic or partition is not there, or the options name others than there are.
+            OptionError: A start lies beyond the end, or no record is as late as a timestamp.
+            ClientError: As `initial_offset`.
+        """
+        options = self.options
+        found = survey(client, options.subscription)
+        ends = log_ends(client, found.partitions, is_read_committed=self._is_read_committed)
+        starting = offsets_of(
+            client,
+            options.starting,
+            ends,
+            options.starting_option,
+            is_read_committed=self._is_read_committed,
+            fails_without_match=options.fails_without_match,
+        )
+        if isinstance(options.starting, EachOffset):
+            for one, offset in options.starting.offsets.items():
+                if offset not in {EARLIEST, LATEST}:
+                    check_start(one, offset, ends)
+        self._topic_ids.changed(found.topic_ids)
+        return starting
+
+    def _begin(self, start: JsonOffsets) -> dict[TopicPartition, int]:
+        """Return the offsets of a start.
+
+        Raises:
+            AssignmentError: It is the start of a new query, and the options name other partitions than there are, or a
+                topic that is not there.
+            OptionError: It is that, and they name an offset or a timestamp behind the end; or it is of another source.
+        """
+        begin = from_json_object(start)
+        if self._refused is not None and not begin and START not in start:
+            raise self._refused
+        return begin
 
     def latest_offset(self, start: JsonOffsets, *, is_limited: bool) -> JsonOffsets:
         """Return where the next micro-batch ends.
@@ -123,10 +156,12 @@ class StreamReader:
             The end; `start` itself when there is nothing to read, or not yet enough.
 
         Raises:
-            AssignmentError: A topic that was never read is not there.
+            AssignmentError: A topic that was never read is not there, or the options of a new query name other
+                partitions than there are.
+            OptionError: They have it begin behind the end, or the offsets are those of another source.
             ClientError: No broker answers, or one refuses.
         """
-        begin = from_json_object(start)
+        begin = self._begin(start)
         found = survey(self._client, self.options.subscription, may_lack=self._may_lack(begin))
         latest = self._ends_now(begin, found)
         self._known_ends = latest
@@ -134,14 +169,9 @@ class StreamReader:
         earliest = offsets_at(self._client, dict.fromkeys(new, EARLIEST), is_read_committed=self._is_read_committed)
         end = self._triggers.end(begin, latest, earliest=earliest, now_ms=self._now_ms(), is_limited=is_limited)
         is_first, self._is_first = self._is_first and begin == self._initial and START not in start, False
-        if is_first and not self._begins_where_the_user_says():
+        if is_first:
             return json_object_with_start(end, begin)
         return start if end == begin else json_object(end)
-
-    def _begins_where_the_user_says(self) -> bool:
-        """Say whether options alone tell where the first batch begins, so that asking again gives the same."""
-        starting = self.options.starting
-        return isinstance(starting, EachOffset) and not {EARLIEST, LATEST} & set(starting.offsets.values())
 
     def _ends_now(self, begin: Offsets, found: Survey) -> dict[TopicPartition, int]:
         """Return where the logs end; an end that went back is asked for again before it is believed."""
@@ -196,11 +226,11 @@ class StreamReader:
 
         Raises:
             DataLossError: Records that were to be read are gone.
-            OptionError: The offsets are those of another source.
+            AssignmentError, OptionError: As `latest_offset`.
             ClientError: No broker answers, or one refuses.
         """
         carried = start_in(end)
-        begin = from_json_object(start) if carried is None else carried
+        begin = self._begin(start) if carried is None else carried
         until = from_json_object(end)
         if begin == until:
             return []

@@ -98,11 +98,54 @@ def test_the_end_of_the_first_batch_carries_its_start(kit: Kit, topic: str) -> N
     assert latest(reader, start) == {topic: {"0": 20}, "@start": {topic: {"0": 0}}}
 
 
-def test_an_explicit_start_need_not_be_carried(kit: Kit, topic: str) -> None:
-    reader = reader_of(kit, topic, {"startingOffsets": f'{{"{topic}":{{"0":3}}}}'})
+def explicit(topic: str, **starts: int) -> dict[str, str]:
+    """Return the option that begins at an offset of each partition: p0=5."""
+    return {"startingOffsets": json.dumps({topic: {name[1:]: offset for name, offset in starts.items()}})}
+
+
+def test_an_explicit_start_is_carried_too_for_the_option_may_be_changed_before_the_batch_is_repeated(
+    kit: Kit, topic: str
+) -> None:
+    reader = reader_of(kit, topic, explicit(topic, p0=3))
+    end = latest(reader, reader.initial_offset())
+    again = reader_of(kit, topic, EARLIEST)
+
+    assert end == {topic: {"0": 20}, "@start": {topic: {"0": 3}}}
+    assert batch(again, again.initial_offset(), end) == offsets(20, 3)
+
+
+@pytest.mark.parametrize("starts", [{"p0": 3}, {"p0": 3, "p1": 0}, {"p0": -1}])
+def test_a_first_batch_is_repeated_also_where_the_option_lacks_a_partition_by_now(
+    kit: Kit, topic: str, starts: dict[str, int]
+) -> None:
+    reader = reader_of(kit, topic, explicit(topic, p0=3))
+    end = latest(reader, reader.initial_offset())
+    kit.admin.create_partitions(topic, 2)
+    kit.fill(topic, 4, partition=1)
+
+    again = reader_of(kit, topic, explicit(topic, **starts))
+
+    assert batch(again, again.initial_offset(), end) == offsets(20, 3)
+    assert latest(again, end) == {topic: {"0": 20, "1": 4}}
+
+
+def test_what_is_wrong_with_a_start_is_told_before_a_batch_has_an_end(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, explicit(topic, p0=3, p1=0))
     start = reader.initial_offset()
 
-    assert latest(reader, start) == {topic: {"0": 20}}
+    assert (start, reader.initial_offset()) == ({}, {})
+    with pytest.raises(AssignmentError, match="don't match what are assigned"):
+        latest(reader, start)
+
+
+def test_an_end_of_the_connector_s_first_batch_is_not_read_from_a_start_that_nobody_knows(
+    kit: Kit, topic: str
+) -> None:
+    reader = reader_of(kit, topic, explicit(topic, p0=3, p1=0))
+    start = reader.initial_offset()
+
+    with pytest.raises(AssignmentError, match="don't match what are assigned"):
+        reader.plan(start, {topic: {"0": 20}})
 
 
 def test_a_repeated_first_batch_begins_where_it_began(kit: Kit, topic: str) -> None:
@@ -355,8 +398,10 @@ def test_a_wrong_option_is_refused_when_the_stream_is_made(options: dict[str, st
 
 
 def test_a_topic_that_is_not_there_is_told_at_the_start(kit: Kit) -> None:
+    reader = reader_of(kit, "nowhere")
+
     with pytest.raises(AssignmentError, match="no such topic: 'nowhere'"):
-        reader_of(kit, "nowhere").initial_offset()
+        latest(reader, reader.initial_offset())
 
 
 def test_a_checkpoint_of_another_source_is_refused(kit: Kit, topic: str) -> None:
@@ -368,4 +413,4 @@ def test_a_start_beyond_the_end_is_a_slip_and_no_loss(kit: Kit, topic: str) -> N
     reader = reader_of(kit, topic, {"startingOffsets": f'{{"{topic}":{{"0":21}}}}', "failOnDataLoss": "false"})
 
     with pytest.raises(OptionError, match="beyond the end"):
-        reader.initial_offset()
+        latest(reader, reader.initial_offset())

@@ -79,6 +79,34 @@ def test_a_first_batch_from_the_latest_offset_is_replayed_as_it_was(
     assert logged_offsets(tmp_path / "checkpoint", 1) == json.dumps({topic: {"0": 50}})
 
 
+def test_a_first_batch_is_replayed_where_the_start_that_was_given_lacks_a_partition_by_now(
+    read_stream: Callable[..., DataFrame], run: Callable[..., StreamingQuery], kit: Kit, tmp_path: Path
+) -> None:
+    topic = kit.new_topic()
+    kit.fill(topic, 40)
+    starting = {"startingOffsets": json.dumps({topic: {"0": 10}})}
+    with pytest.raises(Exception, match="this batch is to fail"):
+        run(read_stream(topic, starting), Batches(0))
+    kit.admin.create_partitions(topic, 2)
+    kit.fill(topic, 5, partition=1)
+
+    batches = Batches()
+    run(read_stream(topic, starting), batches)
+
+    assert batches.by_number == {0: list(range(10, 40)), 1: list(range(5))}
+
+
+def test_a_start_that_lacks_a_partition_is_refused_before_the_query_has_a_batch(
+    read_stream: Callable[..., DataFrame], run: Callable[..., StreamingQuery], kit: Kit, tmp_path: Path
+) -> None:
+    topic = kit.new_topic(2)
+    with pytest.raises(Exception, match="don't match what are assigned") as caught:
+        run(read_stream(topic, {"startingOffsets": json.dumps({topic: {"0": 10}})}), Batches())
+
+    assert "Traceback" not in str(caught.value)
+    assert not (tmp_path / "checkpoint" / "offsets" / "0").exists()
+
+
 def test_a_stream_without_news_ends_without_a_batch(
     read_stream: Callable[..., DataFrame], run: Callable[..., StreamingQuery], kit: Kit
 ) -> None:
