@@ -195,10 +195,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="maxBytesPerPartition",
         kind=Kind.NUMBER,
         least=1,
-        use=Use.SOURCE,
+        use=Use.BATCH,
         is_ours=True,
         doc="About how many bytes of the log one task reads at most: as indexes and manifests tell where files are"
-        " read, else as if the bytes of a log were spread evenly. Applied before the other two.",
+        " read, else as if the bytes of a log were spread evenly. Applied before `maxRecordsPerPartition` and"
+        " `minPartitions`. A stream ignores it, with a warning: a micro-batch that is repeated has to be cut as it was,"
+        " and how many bytes it has depends on when that is asked.",
     ),
     Option(
         name="maxOffsetsPerTrigger",

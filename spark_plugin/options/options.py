@@ -74,6 +74,7 @@ class SourceOptions:
         ending_option: The name of the option that said so.
         fails_without_match: Whether a starting timestamp that nothing matches is an error.
         fail_on_data_loss: As the option; so are the others.
+        max_bytes_per_partition: None in a stream, whatever the option says: its cut has to be repeatable.
         limits: Of a micro-batch.
         kafka: Kafka's keys, without their prefix, in small letters.
         warnings: What to tell the user once.
@@ -183,7 +184,7 @@ def read_source_options(options: Mapping[str, str | None], *, is_stream: bool | 
         strips_wire_format=values["confluentWireFormat"] == "strip",
         min_partitions=values["minPartitions"],
         max_records_per_partition=values["maxRecordsPerPartition"],
-        max_bytes_per_partition=values["maxBytesPerPartition"],
+        max_bytes_per_partition=None if is_stream else values["maxBytesPerPartition"],
         limits=_limits(values),
         poll_timeout_ms=values["kafkaConsumer.pollTimeoutMs"],
         offset_attempts=values["fetchOffset.numRetries"],
@@ -404,6 +405,13 @@ def _warnings(given: Mapping[str, str], is_stream: bool | None) -> list[str]:
     if is_stream is False:
         streams = [option.name for option in OPTIONS if option.use is Use.STREAM and option.name.lower() in given]
         warnings += [f"option '{name}' is ignored in batch queries" for name in streams]
+    if is_stream and "maxBytesPerPartition".lower() in given:
+        # A sink that remembers what it wrote remembers it for each task: the offsets and the options have to say all.
+        warnings.append(
+            "option 'maxBytesPerPartition' is ignored in streaming queries: a micro-batch that is repeated has to be cut"
+            " as it was, and the bytes of a log change meanwhile; 'maxRecordsPerPartition' and 'minPartitions' cut"
+            " streams"
+        )
     return warnings
 
 

@@ -244,7 +244,8 @@ class PartitionOfBatch:
                 f"batch {self.batch_id} of query {self.query_id}: partition {self.partition_id} was committed with "
                 f"{before} rows, and has {rows_count} when it is replayed: its rows are not those of the first time, "
                 "so that some would be lost or come twice. exactlyOnce needs a source that can be replayed and the "
-                "same partitioning each time: repartition by a deterministic key"
+                "same partitioning each time: repartition by a deterministic key, and let min.compaction.lag.ms of a "
+                "compacted source be longer than the query is down"
             )
 
     def written(self, rows_count: int, began_at_ms: int) -> WrittenPartition:

@@ -247,6 +247,15 @@ def test_a_stream_begins_at_the_latest_offset_and_waits_a_quarter_of_an_hour_at_
     assert (read.starting, read.limits.max_delay_ms, read.is_stream) == (Everywhere(LATEST), 900_000, True)
 
 
+def test_a_stream_is_not_cut_by_bytes_and_says_so_once() -> None:
+    read = read_source_options({**SOURCE, "maxBytesPerPartition": "30"}, is_stream=True)
+
+    assert read.max_bytes_per_partition is None
+    [warning] = read.warnings
+    assert warning.startswith("option 'maxBytesPerPartition' is ignored in streaming queries: ")
+    assert "maxRecordsPerPartition" in warning
+
+
 def test_a_timestamp_counts_before_timestamps_and_they_before_offsets() -> None:
     each = {"startingOffsets": "earliest", "startingOffsetsByTimestamp": '{"orders":{"0":5}}'}
     read = read_source_options({**SOURCE, **each, "startingTimestamp": "9"}, is_stream=False)

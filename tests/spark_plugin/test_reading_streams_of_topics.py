@@ -163,6 +163,27 @@ def test_a_repeated_first_batch_begins_where_it_began(kit: Kit, topic: str) -> N
     assert latest(again, end) == {topic: {"0": 55}}
 
 
+@pytest.mark.parametrize("is_direct", [False, True], ids=["brokers", "files"])
+def test_a_batch_that_is_repeated_is_cut_as_it_was_however_large_its_records_are_by_now(
+    kit: Kit, broker: RunningBroker, topic: str, *, is_direct: bool
+) -> None:
+    """What a sink remembers of a batch it remembers for each task: `exactlyOnce` needs the same rows in each."""
+    limits: dict[str, Any] = {"maxBytesPerPartition": 200}
+    if is_direct:
+        limits |= {"dataDir": broker.data_dir, "readFrom": "segments"}
+    kit.fill(topic, 60)  # so that it has several segments
+    start, end = {topic: {"0": 0}}, {topic: {"0": 80}}
+
+    def ranges() -> list[tuple[int, int]]:
+        tasks = reader_of(kit, topic, {**EARLIEST, **limits}).plan(start, end)
+        return [(task.pieces[0].range.start, task.pieces[-1].range.end) for task in tasks]
+
+    before = ranges()
+    kit.write(topic, *(Write(0, (Record(b"k", b"x" * 400),)) for _ in range(20)))
+
+    assert ranges() == before == [(0, 80)]
+
+
 def test_nothing_new_is_the_start_itself(kit: Kit, topic: str) -> None:
     reader = reader_of(kit, topic, EARLIEST)
     end = latest(reader, reader.initial_offset())
