@@ -11,8 +11,8 @@ The last is Kafka's form, as Spark's connector for Kafka keeps it: only the blan
 what a Python source returns. Spark compares such texts, so topics and partitions are always in one order: names by
 their code points, partitions by their numbers.
 
-Where a stream began may not be found again (the latest offset, an option that was changed), and Spark asks anew when the
-first batch is repeated. So the end of the first batch carries where it began, under a name that no topic can have:
+Where a stream began may not be found again (the latest offset, an option that was changed), and Spark asks anew when
+the first batch is repeated. So the end of the first batch carries where it began, under a name that no topic can have:
 
     {"orders": {"0": 23}, "@start": {"orders": {"0": 10}}}
 

@@ -408,8 +408,8 @@ def _warnings(given: Mapping[str, str], is_stream: bool | None) -> list[str]:
     if is_stream and "maxBytesPerPartition".lower() in given:
         # A sink that remembers what it wrote remembers it for each task: the offsets and the options have to say all.
         warnings.append(
-            "option 'maxBytesPerPartition' is ignored in streaming queries: a micro-batch that is repeated has to be cut"
-            " as it was, and the bytes of a log change meanwhile; 'maxRecordsPerPartition' and 'minPartitions' cut"
+            "option 'maxBytesPerPartition' is ignored in streaming queries: a micro-batch that is repeated has to be"
+            " cut as it was, and the bytes of a log change meanwhile; 'maxRecordsPerPartition' and 'minPartitions' cut"
             " streams"
         )
     return warnings

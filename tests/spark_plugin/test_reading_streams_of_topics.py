@@ -138,9 +138,7 @@ def test_what_is_wrong_with_a_start_is_told_before_a_batch_has_an_end(kit: Kit, 
         latest(reader, start)
 
 
-def test_an_end_of_the_connector_s_first_batch_is_not_read_from_a_start_that_nobody_knows(
-    kit: Kit, topic: str
-) -> None:
+def test_an_end_of_the_connector_s_first_batch_is_not_read_from_a_start_that_nobody_knows(kit: Kit, topic: str) -> None:
     reader = reader_of(kit, topic, explicit(topic, p0=3, p1=0))
     start = reader.initial_offset()
 
@@ -235,7 +233,7 @@ def test_available_now_keeps_to_what_was_there(kit: Kit, topic: str) -> None:
     assert latest(reader, second) == second
 
 
-def test_available_now_has_nothing_to_read_where_it_begins_behind_the_end_that_it_keeps_to(kit: Kit, topic: str) -> None:
+def test_available_now_reads_nothing_where_it_begins_behind_the_end_that_it_keeps_to(kit: Kit, topic: str) -> None:
     """Spark has the end fixed before it asks where the query begins: what comes between is no log that went back."""
     reader = reader_of(kit, topic)
     reader.prepare_available_now()
