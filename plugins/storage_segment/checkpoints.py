@@ -66,14 +66,6 @@ class Checkpoints:
                 self._dirs.guard(log_dir, log_dir.sync, "write the checkpoints of")
         return work.unwritten
 
-    def forget_unchecked(self) -> None:
-        """Drop the recovery points of logs that were not opened since a crash, so that they are checked then."""
-        for log_dir in self._dirs:
-            if not log_dir.is_clean:
-                for key in log_dir.topic_ids.keys() - self._logs.keys():
-                    if log_dir.recovery_points.pop(key, None) is not None:
-                        log_dir.note_changed()
-
     def _work(self, log_dirs: list[LogDir]) -> CheckpointWork:
         copies = [(log_dir, log_dir.copy_checkpoints()) for log_dir in log_dirs]
         return CheckpointWork(copies, self._dirs.set_offline)

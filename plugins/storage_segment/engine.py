@@ -40,7 +40,7 @@ from .log import SegmentLog
 from .log_dir import OPENING_BYTES, find_logs
 from .log_dirs import LogDirs
 from .moving import Copies, CopyPlan, MoveWork
-from .opening import Openings, known_state, open_in_reserve
+from .opening import Openings, open_in_reserve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -118,6 +118,7 @@ class SegmentEngine:
                 if mark in delays:
                     self._expiring.append((now_ms + delays[mark], path))
             self._homes.update(dict.fromkeys(log_dir.topic_ids, log_dir))
+        self._openings.find(self._dirs)
         self._copies.find(self._dirs, self._homes)
         return [
             FoundLog(TopicIdPartition(home.topic_ids[p], *p), home.name, self._copies.target(p))
@@ -132,10 +133,9 @@ class SegmentEngine:
                 log.set_offline(log_dir.error)
 
     def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
-        """See `StorageEngine.close`. A log that cannot be closed costs its directory the mark of a clean shutdown."""
+        """See `StorageEngine.close`. A log that is not checked and closed keeps its directory from being marked."""
         self._openings.forget_all()
-        unclean = self._close_logs()
-        self._checkpoints.forget_unchecked()
+        unclean = self._close_logs() | self._openings.unchecked_dirs(self._homes)
         unclean |= self._checkpoints.write(high_watermarks)
         for log_dir in self._dirs:
             if not log_dir.error and log_dir.name not in unclean:
@@ -218,6 +218,7 @@ class SegmentEngine:
                 self._dirs.set_offline(home, error)
             raise error from exc
         self._logs[key] = log
+        self._openings.unchecked.discard(key)
         self._checkpoints.note(key)
         if key in self._adopted:
             log.flush()
@@ -242,7 +243,7 @@ class SegmentEngine:
         if known_end is not None:
             self._spared.add(key)
         path = home.path / str(key)
-        known = known_state(home, key, previous, may_have_gaps=key in self._adopted)
+        known = self._openings.known_state(home, key, previous, may_have_gaps=key in self._adopted)
         if is_new:
             known = attrs.evolve(known, is_clean=True, recovery_point=0)
         elif known_end is not None:
@@ -265,9 +266,8 @@ class SegmentEngine:
             return None
         if previous is not None:
             previous.release()
-        return self._openings.begin(
-            key, home, previous, config, known_state(home, key, previous, may_have_gaps=key in self._adopted)
-        )
+        known = self._openings.known_state(home, key, previous, may_have_gaps=key in self._adopted)
+        return self._openings.begin(key, home, previous, config, known)
 
     def make_room(self, partition: TopicIdPartition, error: OSError) -> bool:
         """See `LogOwner.make_room`: only a log that must not lose a record may have the reserve."""
@@ -352,6 +352,7 @@ class SegmentEngine:
         del self._homes[key]
         self._unmade.discard(key)
         home.forget(key)
+        self._openings.unchecked.discard(key)
         self._copies.forget(key)
 
     def set_aside(self, partition: TopicIdPartition) -> None:

@@ -1,4 +1,4 @@
-"""Shell: logs that are recovered on a worker thread before their owner opens them.
+"""Shell: what is known of logs before they are opened, and logs that are recovered on a worker thread before that.
 
 ::
 
@@ -9,11 +9,16 @@
 
 The log may be deleted meanwhile, and its topic made again: then what was found is let go, and until the thread is gone
 no other log is made in its place.
+
+What a crash left of a log is checked when it is opened. A run may end before: a broker is stopped as it starts, or the
+log cannot be opened. Then its directory is not marked clean, and its recovery point stays: the next start checks the
+log from there on. *Source:* LogManager.shutdown of Kafka 4.3: it marks a directory only if all its logs were loaded.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -23,7 +28,7 @@ from .log_dir import OPENING_BYTES
 from .recovery import KnownState, begin_directory, open_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from odradek.kernel.api import DiskError, Files, LogConfig, TopicPartition
@@ -34,18 +39,7 @@ if TYPE_CHECKING:
     from .recovery import OpenedLog
 
 
-def known_state(home: LogDir, key: TopicPartition, previous: SegmentLog | None, *, may_have_gaps: bool) -> KnownState:
-    """Return what is known of a log that is on the disk; of one that was open before, what that knew last."""
-    if previous is not None:
-        home.recovery_points[key] = previous.recovery_point
-        home.log_start_offsets[key] = previous.log_start_offset
-    return KnownState(
-        is_clean=home.is_clean if previous is None else previous.is_closed,
-        recovery_point=home.recovery_points.get(key),
-        log_start_offset=home.log_start_offsets.get(key, 0),
-        may_have_gaps=may_have_gaps,
-        clean_end=home.clean_ends.get(key, 0),
-    )
+_logger: Final = logging.getLogger(__name__)
 
 
 def open_in_reserve(
@@ -62,6 +56,7 @@ def open_in_reserve(
         except OSError as exc:
             if exc.errno not in NO_ROOM or not home.spend_reserve(left_bytes):
                 raise
+            known = attrs.evolve(known, is_clean=False)  # an index may be half built
 
 
 @define(eq=False)
@@ -124,7 +119,12 @@ class OpeningWork:
 
 
 class Openings:
-    """The logs of one engine that are recovered beside. Owned by the engine."""
+    """The logs of one engine on their way to be open. Owned by the engine.
+
+    Attributes:
+        unchecked: Those of which nobody knows that they are as a clean end left them: all of a directory that a crash
+            left, and those whose opening was begun, until it ends well.
+    """
 
     def __init__(self, files: Files, discard: Discard, take_offline: Callable[[LogDir, DiskError], None]) -> None:
         """Make it, with nothing under way.
@@ -136,9 +136,47 @@ class Openings:
         """
         self.files = files
         self.discard = discard
+        self.unchecked: set[TopicPartition] = set()
         self._take_offline = take_offline
         self._works: dict[TopicPartition, OpeningWork] = {}
         self._given_up: set[OpeningWork] = set()
+
+    def find(self, log_dirs: Iterable[LogDir]) -> None:
+        """Take note of the logs that the start found in directories which a crash left."""
+        for log_dir in log_dirs:
+            if not log_dir.is_clean:
+                self.unchecked.update(log_dir.topic_ids)
+
+    def known_state(
+        self, home: LogDir, key: TopicPartition, previous: SegmentLog | None, *, may_have_gaps: bool
+    ) -> KnownState:
+        """Return what is known of a log that is on the disk and is opened now; of one that was open, what that knew."""
+        if previous is not None:
+            home.recovery_points[key] = previous.recovery_point
+            home.log_start_offsets[key] = previous.log_start_offset
+        is_clean = key not in self.unchecked and (previous is None or previous.is_closed)
+        self.unchecked.add(key)
+        return KnownState(
+            is_clean=is_clean,
+            recovery_point=home.recovery_points.get(key),
+            log_start_offset=home.log_start_offsets.get(key, 0),
+            may_have_gaps=may_have_gaps,
+            clean_end=home.clean_ends.get(key, 0),
+        )
+
+    def unchecked_dirs(self, homes: Mapping[TopicPartition, LogDir]) -> set[str]:
+        """Return the names of the directories that must not be marked clean, and tell why: of logs, by their homes."""
+        logs: dict[str, list[TopicPartition]] = {}
+        for key in sorted(self.unchecked & homes.keys()):
+            logs.setdefault(homes[key].name, []).append(key)
+        for name, keys in logs.items():
+            _logger.info(
+                "%s is not marked as cleanly shut down: %d of its logs, such as %s, are still to be checked",
+                name,
+                len(keys),
+                keys[0],
+            )
+        return set(logs)
 
     def begin(
         self, key: TopicPartition, home: LogDir, previous: SegmentLog | None, config: LogConfig, known: KnownState

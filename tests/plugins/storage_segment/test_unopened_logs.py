@@ -1,0 +1,164 @@
+"""What a run that ends before its logs were opened leaves to the next one: after a crash, all is to be checked."""
+
+from __future__ import annotations
+
+import errno
+import random
+import shutil
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition
+from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.plugins.storage_segment.formats import CLEAN_SHUTDOWN, LOG, OFFSET_INDEX, segment_file_name
+from odradek.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context, rewrite
+from odradek.testing.faults import FaultyFiles, PowerLoss
+
+CONFIG = LogConfig(segment_index_bytes=240, index_interval_bytes=64, file_delete_delay_ms=0)
+OTHER = TopicIdPartition(PARTITION.topic_id, "orders", 4)
+
+
+def start(directory: Path, files: Files | None = None) -> SegmentEngine:
+    engine = SegmentEngine(make_context(directory, files=files))
+    engine.start()
+    return engine
+
+
+def compacted(engine: SegmentEngine) -> list[bytes]:
+    """Make a log whose first segment was rewritten, as `ttl` does it: behind its end offsets are missing. Return it."""
+    log = engine.open_log(PARTITION, CONFIG)
+    batches = fill(log, 0, 4)
+    log.roll()
+    batches += fill(log, 4, 6)
+    log.roll()
+    batches += fill(log, 6, 12)
+    rewrite(engine, log, [0], batches[:2])
+    engine.checkpoint({PARTITION: 12})
+    engine.checkpoint({PARTITION: 12})
+    return [*batches[:2], *batches[4:]]
+
+
+def crashed(directory: Path) -> list[bytes]:
+    engine = start(directory)
+    batches = compacted(engine)
+    engine.abandon()
+    return batches
+
+
+def is_marked(directory: Path) -> bool:
+    return (directory / "logs0" / CLEAN_SHUTDOWN).exists()
+
+
+def reopened(directory: Path) -> PartitionLog:
+    return start(directory).open_log(PARTITION, CONFIG)
+
+
+def test_a_start_that_ends_before_a_log_was_opened_leaves_what_compaction_left_of_it(tmp_path: Path) -> None:
+    batches = crashed(tmp_path)
+    for _ in range(2):
+        start(tmp_path).close({})
+        assert not is_marked(tmp_path)
+
+    log = reopened(tmp_path)
+    assert (all_bytes(log), log.was_clean) == (batches, False)
+
+
+def test_a_log_that_was_not_opened_since_a_crash_keeps_its_directory_from_being_marked(tmp_path: Path) -> None:
+    """Also by the starts that follow; the directory's other logs are checked with it, from where they were flushed."""
+    engine = start(tmp_path)
+    written = fill(engine.open_log(OTHER, CONFIG), 0, 3)
+    batches = compacted(engine)
+    engine.abandon()
+    for _ in range(2):
+        engine = start(tmp_path)
+        written += fill(engine.open_log(OTHER, CONFIG), len(written), len(written) + 1)
+        engine.close({})
+        assert not is_marked(tmp_path)
+    engine = start(tmp_path)
+    logs = [engine.open_log(partition, CONFIG) for partition in (PARTITION, OTHER)]
+    assert [all_bytes(log) for log in logs] == [batches, written]
+    assert [log.was_clean for log in logs] == [False, False]
+    engine.close({})
+
+    assert is_marked(tmp_path)
+    assert reopened(tmp_path).was_clean
+
+
+def test_a_log_that_was_deleted_or_set_aside_unopened_keeps_nothing_from_being_marked(tmp_path: Path) -> None:
+    engine = start(tmp_path)
+    fill(engine.open_log(OTHER, CONFIG), 0, 3)
+    compacted(engine)
+    engine.abandon()
+    engine = start(tmp_path)
+    engine.delete_log(PARTITION)
+    engine.set_aside(OTHER)
+    engine.close({})
+
+    assert is_marked(tmp_path)
+
+
+def test_a_clean_end_stays_one_over_starts_that_open_nothing(tmp_path: Path) -> None:
+    engine = start(tmp_path)
+    batches = compacted(engine)
+    engine.close({})
+    for _ in range(2):
+        start(tmp_path).close({})
+        assert is_marked(tmp_path)
+
+    log = reopened(tmp_path)
+    assert (all_bytes(log), log.was_clean) == (batches, True)
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_wherever_a_start_after_a_crash_is_killed_as_it_ends_nothing_is_lost(tmp_path: Path, is_opened: bool) -> None:
+    batches = crashed(tmp_path / "before")
+    for number in count(1):
+        directory = tmp_path / str(number)
+        shutil.copytree(tmp_path / "before", directory)
+        files = FaultyFiles(directory, power_lost_at=number)
+        with suppress(OSError, StorageError):
+            engine = start(directory, files)
+            if is_opened:
+                engine.open_log(PARTITION, CONFIG)
+            engine.close({})
+        files.crash()
+        for style in PowerLoss:
+            left = tmp_path / f"{number}-{style.value}"
+            left.mkdir()
+            files.after_power_loss(left, style, random.Random(number))
+            assert all_bytes(reopened(left)) == batches, (number, style)
+        assert all_bytes(reopened(directory)) == batches, number
+        if files.operations < number:
+            break
+
+
+class FilesWithoutRoom(OsFiles):
+    """The machine's files; nothing of one name can be written while `is_full`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.is_full = True
+        self._name = name
+
+    def open(self, path: Path, flags: int) -> int:
+        if self.is_full and path.name == self._name:
+            raise OSError(errno.EMFILE, "no descriptor is free", str(path))
+        return super().open(path, flags)
+
+
+def test_a_log_whose_opening_failed_half_way_is_checked_the_next_time(tmp_path: Path) -> None:
+    """What the opening had begun to build is there, and is not what a clean end left."""
+    engine = start(tmp_path)
+    batches = compacted(engine)
+    engine.close({})
+    (tmp_path / "logs0" / "orders-3" / segment_file_name(4, OFFSET_INDEX)).unlink()
+    files = FilesWithoutRoom(segment_file_name(4, LOG))  # its index is made by then, as large as it may become
+    engine = start(tmp_path, files)
+    with pytest.raises(StorageError, match="no descriptor is free"):
+        engine.open_log(PARTITION, CONFIG)
+    files.is_full = False
+    log = engine.open_log(PARTITION, CONFIG)
+    assert (all_bytes(log), log.was_clean) == (batches, False)
