@@ -127,7 +127,12 @@ class LogParts:
             settings=lambda: CompactorSettings.of(published.config),
             start_worker=partial(start_worker, machine=machine),
         )
-        self.directory_reports = self._make_reports()
+        self.directory_reports = DirectoryReports(
+            replicas=self.replicas,
+            known_directory=self._known_directory,
+            assign=calls.assign_directories,
+            cordoned_paths=published.cordoned_log_dirs,
+        )
         self.replicas.on_room_changed = self.directory_reports.wake
         self.moved_rate = ByteRate.of(config, "alter.log.dirs.replication.quota", clock)
         self.log_moves = self._make_moves()
@@ -149,14 +154,6 @@ class LogParts:
             lambda: clock.monotonic_ms() / 1000,
             threads.new_event(),
             self.moved_rate.note,
-        )
-
-    def _make_reports(self) -> DirectoryReports:
-        return DirectoryReports(
-            replicas=self.replicas,
-            known_directory=self._known_directory,
-            assign=self._calls.assign_directories,
-            cordoned_paths=self._published.cordoned_log_dirs,
         )
 
     def _make_lifecycle(self, events: ReplicaEvents) -> ReplicaLifecycle:

@@ -7,6 +7,7 @@ A round asks the policies about every log that may be compacted, gives the most 
 | --- | --- |
 | a damaged batch, a policy that fails | the partition is uncleanable: log line, metric, tried again much later |
 | a segment deleted meanwhile, a disk that refuses | the new segments are given up; tried again after a growing pause |
+| the log moves to another directory | the same; it is not compacted until it has moved |
 | a worker that dies | the same; after some in a row the partition is uncleanable; see `setbacks.py` |
 | a worker that gives nothing for long | a log line every ten minutes: it may wait for a disk, or be throttled |
 | this service fails | restarted with a growing pause (`services.py`) |
@@ -251,6 +252,8 @@ class Compactor:
             return None  # what is in the store is its leader's
         if replica.delay_beginning is not None:
             return None  # nobody knows yet what waits
+        if replica.is_moving:
+            return None  # all of it would have to be copied once more
         clean_end = partition_log.clean_end if not self._policies.expires(topic.plan.cleanup) else 0
         if partition_log.rewritable_end <= max(clean_end, partition_log.log_start_offset):
             return None
@@ -337,6 +340,8 @@ class Compactor:
                     if step.clean_end is not None:
                         partition_log.note_clean_end(step.clean_end)
                     return
+                if replica.is_moving:
+                    raise StorageError("its log moves to another directory, and is compacted there")
                 if isinstance(step, SegmentLooked):
                     self.statistics.bytes_read += step.bytes_read
                     self._due.note(replica.partition, [step.base_offset], step.due_ms)

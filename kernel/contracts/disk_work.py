@@ -45,10 +45,7 @@ class DiskWork(Protocol):
 
 
 class LogMove(Protocol):
-    """A move under way. Life: `run`, `begin_swap` and that work once the log is closed, `give_up` in any case.
-
-    Only a move that the broker's end cuts off is not given up: the next start is to begin it anew.
-    """
+    """A move under way. Life: `begin_copy`, `run`, again; `begin_swap` of a closed log; `give_up`, unless cut off."""
 
     @property
     def copied_offset(self) -> int:
@@ -60,8 +57,12 @@ class LogMove(Protocol):
         """How many bytes are copied."""
         ...
 
+    def begin_copy(self) -> int:
+        """Have `run` copy what is written by now; return how many bytes that is: all, if segments were replaced."""
+        ...
+
     def run(self, wait_for: Callable[[int], object]) -> None:
-        """Copy what was written when the move began; the log may be in use. Blocks; for a worker thread.
+        """Copy what was written at the last `begin_copy`; the log may be in use. Blocks; for a worker thread.
 
         Args:
             wait_for: Called before each piece is copied, with its size in bytes: waits until it may be.

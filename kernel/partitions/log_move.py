@@ -1,7 +1,7 @@
 """Shell: moves a replica's log to another log directory while it serves.
 
-    copy             on a thread, the replica serves; DescribeLogDirs shows the copy as a future replica
-    flush            on a thread, the replica serves
+    copy, flush      on a thread, the replica serves; DescribeLogDirs shows the copy as a future replica; once more
+                     until little is left, also of a log that was truncated meanwhile: nothing compacts it from now on
     pause            clients get KAFKA_STORAGE_ERROR, which they retry; the log is closed
     swap             on a thread: what came since is copied, the copy takes the log's place
     resume           with the log where it then is: there, or here if the move failed or was cancelled
@@ -13,7 +13,7 @@ Nobody is kept from deleting the topic: then nothing is resumed, and the engine 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -21,6 +21,9 @@ from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.turnstile import take_turn
 from .following import REBUILDING
 from .future_log import FutureLog
+
+PAUSED_BYTES_MAX: Final = 16 << 20
+"""How much may be left to be copied while clients wait: a tenth of a second's work of a slow disk."""
 
 if TYPE_CHECKING:
     from ..machine.threads import Workers
@@ -61,6 +64,7 @@ async def move_replica(
 ) -> None:
     """Carry out a move that was begun. Stopped: the replica goes on where it was, after one more chunk.
 
+    It goes on as long as more is written than may be copied at a time, as in Kafka: clients do not wait for that.
     Cancelled, which is the broker's end: likewise, but the move is not given up: the next start goes on with it.
 
     Args:
@@ -77,13 +81,18 @@ async def move_replica(
     assert replica.future is not None
     future, move, log_dir = replica.future, replica.future.move, replica.future.log_dir
     try:
+        future.is_under_way = True
         await _until_rebuilt(replica)
         check_serving(replica)
         topic = replicas.topics[replica.partition.topic]
-        await _copy(future, worker)
-        await _until_rebuilt(replica)
-        await _flush(writes, replica, worker)
-        await _until_rebuilt(replica)
+        is_flushed = False
+        while move.begin_copy() > PAUSED_BYTES_MAX or not is_flushed:
+            await _copy(future, worker)
+            await _until_rebuilt(replica)
+            await _flush(writes, replica, worker)
+            await _until_rebuilt(replica)
+            check_serving(replica)
+            is_flushed = True
         writes.write_now((replica,))
         check_serving(replica)
         reason = f"its log moves to {log_dir}"

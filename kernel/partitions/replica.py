@@ -428,6 +428,11 @@ class Replica:
         return self.election.low_watermark(self.log.log_start_offset)
 
     @property
+    def is_moving(self) -> bool:
+        """Whether its log is copied to another directory just now: its segments are to stay what they are."""
+        return self.future is not None and self.future.is_under_way
+
+    @property
     def last_stable_offset(self) -> int:
         """The first offset that a read_committed consumer may not see."""
         return self.producers.transactions.last_stable_offset(self.high_watermark)

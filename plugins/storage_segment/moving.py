@@ -3,13 +3,14 @@
 ::
 
     Copies.begin      the log serves     makes `<log>.<id>-future`
-    MoveWork.run      the log serves     copies what was written when the move began there
+    MoveWork.run      the log serves     copies what was written when it, or `begin_copy`, began, there; many times
     SwapWork.run      the log is closed  copies what came since, and writes the checkpoints there with the log's lines,
                                          then two renames, each durable:
                                          `-future` gets the log's name there, the original here is marked deleted
 
 What is copied first never changes under the copy: `.log` files only grow, indexes of closed segments stand still. A
-truncation or a replacement of segments is the exception; then everything is copied once more. A crash between the two
+truncation or a replacement of segments is the exception; then everything is copied once more: while the log serves, if
+`begin_copy` comes to see it. A crash between the two
 renames leaves two whole logs, of which the next start takes one. One before leaves `-future`, and the next start tells
 that the move is not over; a copy that was given up is called `-delete` first. A topic that is deleted and created again
 during the swap waits for its end. *Source:* KIP-113.
@@ -19,6 +20,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import attrs
 
 from odradek.kernel.api import StorageError, define, disk_error, frozen
 
@@ -186,9 +189,10 @@ class MoveWork:
         future: The copy, a name nobody else uses.
         retired: What the original is called once the copy has taken its place.
         log: The log; None when it was not opened since the start.
-        plan: What is copied first.
+        plan: What `run` is to copy, as far as it is not there.
         copied_offset: Up to where the log is copied.
-        copied_bytes: How much is copied.
+        copied_bytes: How much of it, indexes not counted.
+        copied_version: In which state the log was that is copied; None before the first copy.
     """
 
     owner: MoveOwner
@@ -202,19 +206,42 @@ class MoveWork:
     plan: CopyPlan
     copied_offset: int = 0
     copied_bytes: int = 0
+    copied_version: tuple[int, int] | None = None
+    _copied: dict[str, int] = attrs.field(factory=dict)
     _is_stopped: bool = False
+
+    def begin_copy(self) -> int:
+        """See `LogMove.begin_copy`."""
+        if self.log is not None:
+            self.plan = self.log.copy_plan()
+        known = self._copied if self.plan.version == self.copied_version else {}
+        return sum(file.size_bytes - known.get(file.name, 0) for file in self.plan.files if file.end_offset >= 0)
 
     def run(self, wait_for: Callable[[int], object]) -> None:
         """See `LogMove.run`."""
         try:
+            if self.plan.version != self.copied_version:
+                self._begin_anew()
             for file in self.plan.files:
+                is_index, start = file.end_offset < 0, self._copied.get(file.name, 0)
+                if start >= file.size_bytes or (is_index and start):
+                    continue
                 # Gone is what was given up meanwhile: it is not wanted there either.
                 with suppress(FileNotFoundError):
-                    self.copy(file.name, limit_bytes=file.size_bytes, wait_for=wait_for)
+                    self.copy(file.name, start=start, limit_bytes=file.size_bytes, wait_for=wait_for)
+                self._copied[file.name] = file.size_bytes
                 self.copied_offset = max(self.copied_offset, file.end_offset)
-                self.copied_bytes += file.size_bytes
+                self.copied_bytes += 0 if is_index else file.size_bytes - start
         except OSError as exc:
             raise disk_error(exc, "copy", self.source.path / str(self.key)) from exc
+
+    def _begin_anew(self) -> None:
+        """Remove what was copied of segments that are others by now."""
+        for entry in self.files.listdir(self.future) if self._copied else ():
+            self.files.unlink(self.future / entry.name)
+        self._copied.clear()
+        self.copied_offset = self.copied_bytes = 0
+        self.copied_version = self.plan.version
 
     def copy(
         self,
@@ -250,7 +277,7 @@ class MoveWork:
         if log is not None:
             self.source.note_offsets(key, log.recovery_point, log.log_start_offset, log.clean_end)
         self.target.take_over(key, self.source)
-        may_go_on = log is not None and log.copy_plan().version == self.plan.version
+        may_go_on = log is not None and log.copy_plan().version == self.copied_version
         return SwapWork(self, may_go_on, self.target.copy_checkpoints())
 
 

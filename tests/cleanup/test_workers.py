@@ -36,8 +36,10 @@ from odradek.kernel.machine.machine import Machine
 from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.processes import SystemProcess, SystemProcesses
 from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.partitions.log_move import begin_move, give_up
 from tests.cleanup.compacted import CompactedTopic
 from tests.machines import machine_with
+from tests.partitions.hosted import unlimited
 from tests.waiting import until_async
 
 
@@ -391,4 +393,44 @@ async def test_settings_that_are_altered_during_a_pass_have_it_begun_anew(topic:
         Hanging.told.set()
 
     assert [job.bytes_per_second for job in jobs] == [1e300, 1e299]
+    assert offsets(topic) == [1, 2]
+
+
+# ------------------------------------------------------------------------------------------------------------ moves
+
+
+def test_a_log_whose_move_is_under_way_is_not_compacted_and_one_that_waits_for_its_turn_is(
+    topic: CompactedTopic,
+) -> None:
+    """Its segments are being copied: a new one would have all of them copied once more."""
+    replica = topic.replica
+    (other,) = [path for path in topic.hosted.dirs if path != replica.log.log_dir]
+    begin_move(topic.hosted.replicas, replica, other, unlimited())
+    assert replica.future is not None
+    replica.future.is_under_way = True
+    assert not topic.compact()
+    replica.future.is_under_way = False
+    assert topic.compact()
+    assert offsets(topic) == [1, 2]
+
+
+def test_a_compaction_during_which_a_move_gets_its_turn_is_given_up(topic: CompactedTopic) -> None:
+    replica = topic.replica
+    (other,) = [path for path in topic.hosted.dirs if path != replica.log.log_dir]
+    begin_move(topic.hosted.replicas, replica, other, unlimited())
+    assert replica.future is not None
+    before = topic.batches()
+
+    class Overtaken(OnThread):
+        def next_step(self) -> Step:
+            assert replica.future is not None
+            replica.future.is_under_way = True
+            return super().next_step()
+
+    compactor = compactor_of(topic, Overtaken)
+    assert topic.compact(compactor)
+    assert (topic.batches(), compactor.statistics.compactions_count) == (before, 0)
+    give_up(replica)
+    topic.hosted.clock.advance(PAUSE_MS_MAX)
+    assert topic.compact()
     assert offsets(topic) == [1, 2]

@@ -3,6 +3,7 @@
 import errno
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +20,7 @@ from odradek.kernel.machine.files import OsFiles, disk_error
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.threads import Workers
 from odradek.kernel.machine.turnstile import run_at_once
-from odradek.kernel.partitions import flush_service
+from odradek.kernel.partitions import flush_service, log_move
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.replica import Replica
@@ -302,6 +303,36 @@ def test_a_replica_serves_while_it_is_copied_and_what_comes_meanwhile_moves_too(
     assert (replica.log.log_dir, replica.log.log_end_offset, replica.future) == (target, 5, None)
     assert len(list(replica.log.batches(0))) == 2
     assert hosted.produce("t", 5).log.log_end_offset == 6
+
+
+def test_what_was_written_since_a_move_was_asked_for_is_copied_before_clients_have_to_wait(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_move, "PAUSED_BYTES_MAX", 0)
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 3)
+    begin_move(hosted.replicas, replica, other_dir(hosted, replica), unlimited())
+    hosted.produce("t", 3, 2)
+    copied: list[int] = []
+    left: list[tuple[int, int]] = []
+    run, begin_swap = MoveWork.run, MoveWork.begin_swap
+
+    def copy(move: MoveWork, wait_for: Callable[[int], object]) -> None:
+        run(move, wait_for)
+        copied.append(move.copied_offset)
+        if len(copied) == 1:
+            trio.from_thread.run_sync(hosted.produce, "t", 5, 4)
+
+    def while_paused(move: MoveWork) -> SwapWork:
+        left.append((move.begin_copy(), move.copied_offset))
+        return begin_swap(move)
+
+    monkeypatch.setattr(MoveWork, "run", copy)
+    monkeypatch.setattr(MoveWork, "begin_swap", while_paused)
+    trio.run(partial(move_replica, *hosted.local, replica, Workers(SystemThreads(), 1)))
+
+    assert (copied, left) == ([5, 9], [(0, 9)])
+    assert replica.log.log_end_offset == 9
 
 
 def test_a_replica_refuses_while_its_log_is_swapped_and_takes_new_leadership_afterwards(

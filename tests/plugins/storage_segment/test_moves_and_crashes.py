@@ -1,4 +1,4 @@
-"""A log that moves to another directory is the same there whenever the process dies, or the power goes."""
+"""A log that moves to another directory: what is copied when; the same whenever the process dies or the power goes."""
 
 import errno
 import random
@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.api import OsFiles, PartitionLog, StorageError, do_now, read_header
+from odradek.kernel.api import READ, OsFiles, PartitionLog, StorageError, do_now, read_header
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.plugins.storage_segment.formats import LOG
 from odradek.plugins.storage_segment.moving import SwapWork
 from odradek.testing.contracts.storage_base import MONOTONIC_MS, PARTITION, SMALL, all_bytes, fill, rewrite
 from odradek.testing.faults import FaultyFiles, PowerLoss
@@ -228,3 +229,94 @@ def test_a_log_that_was_deleted_before_its_copy_was_to_take_its_place_is_not_swa
     log = started(tmp_path, dirs=2).open_log(AGAIN, SMALL)
 
     assert (log.log_start_offset, all_bytes(log)) == (0, written)
+
+
+# ------------------------------------------------------------------------------------------- what is copied, and when
+
+
+class CopiedFiles(OsFiles):
+    """The machine's files; counts the bytes of batches that are read to be copied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.copied_bytes = 0
+        self._logs: set[int] = set()
+        self._read = self.pread
+        self.pread = self._pread
+
+    def open(self, path: Path, flags: int) -> int:
+        fd = super().open(path, flags)
+        self._logs.discard(fd)
+        if path.suffix == LOG and flags == READ:
+            self._logs.add(fd)
+        return fd
+
+    def _pread(self, fd: int, size_bytes: int, position: int, /) -> bytes:
+        data = self._read(fd, size_bytes, position)
+        if fd in self._logs:
+            self.copied_bytes += len(data)
+        return data
+
+
+def test_a_move_copies_what_came_since_it_was_asked_for_and_nothing_twice(tmp_path: Path) -> None:
+    files = CopiedFiles()
+    engine = started(tmp_path, dirs=2, files=files)
+    log = engine.open_log(PARTITION, SMALL, log_dir=str(tmp_path / "logs0"))
+    written = fill(log, 0, 20)
+    move = engine.begin_move(PARTITION, str(tmp_path / "logs1"))
+    sizes = [log.size_bytes]
+    for end in (33, 34, 60):
+        written += fill(log, len(written), end)
+        missing = move.begin_copy()
+        move.run(lambda size_bytes: None)
+        assert (missing, move.copied_offset) == (log.size_bytes - sum(sizes[1:]), end)
+        assert (move.copied_bytes, move.begin_copy()) == (log.size_bytes, 0)
+        sizes.append(missing)
+    files.copied_bytes = 0
+    written += fill(log, 60, 61)
+    size = log.size_bytes - move.copied_bytes
+    log.close()
+    do_now(move.begin_swap())
+
+    assert files.copied_bytes == size
+    assert all_bytes(engine.open_log(PARTITION, SMALL)) == written
+
+
+@pytest.mark.parametrize("change", ["truncated", "compacted"])
+def test_a_log_whose_segments_are_others_is_copied_once_more_while_it_serves(tmp_path: Path, change: str) -> None:
+    files = CopiedFiles()
+    engine = started(tmp_path, dirs=2, files=files)
+    log = engine.open_log(PARTITION, SMALL, log_dir=str(tmp_path / "logs0"))
+    batches = fill(log, 0, 40)
+    move = engine.begin_move(PARTITION, str(tmp_path / "logs1"))
+    move.run(lambda size_bytes: None)
+    if change == "truncated":
+        log.truncate_to(9)
+    else:
+        first, second = log.segments()[:2]
+        rewrite(engine, log, [first.base_offset], batches[: second.base_offset - 1])
+    written = all_bytes(log)
+    assert move.begin_copy() == log.size_bytes
+    move.run(lambda size_bytes: None)
+    assert (move.copied_offset, move.copied_bytes) == (log.log_end_offset, log.size_bytes)
+    log.close()
+    files.copied_bytes = 0
+    do_now(move.begin_swap())
+
+    assert files.copied_bytes == 0
+    assert all_bytes(engine.open_log(PARTITION, SMALL)) == written
+
+
+def test_a_log_whose_segments_are_others_when_it_is_closed_is_copied_once_more(tmp_path: Path) -> None:
+    engine = started(tmp_path, dirs=2)
+    log = engine.open_log(PARTITION, SMALL, log_dir=str(tmp_path / "logs0"))
+    fill(log, 0, 40)
+    move = engine.begin_move(PARTITION, str(tmp_path / "logs1"))
+    move.run(lambda size_bytes: None)
+    log.truncate_to(9)
+    move.begin_copy()  # and is not run: what is there is of the log as it was
+    written = [*all_bytes(log), *fill(log, 9, 12, epoch=3)]
+    log.close()
+    do_now(move.begin_swap())
+
+    assert all_bytes(engine.open_log(PARTITION, SMALL)) == written
