@@ -10,6 +10,7 @@
 | `paces` | pure: who fills the memory of its frame too slowly, while others wait for it |
 | `connection` | pure: bytes in, frames, replies out, in order |
 | `endpoint` | shell: a connection on a non-blocking socket |
+| `tls_records` | pure: where records of TLS end, so that few are decrypted in one go |
 | `tls` | shell: the same with TLS in between |
 | `loop` | shell: turns, completions, limits, idle time-outs, draining: what both loops share |
 | `reactor` | shell: one trio task over a nested epoll descriptor |
