@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..config.listeners import connection_limits_by_host, parse_controller_listeners, parse_listeners
+from ..config.listeners import (
+    connection_limits_by_host,
+    inter_broker_listener,
+    parse_controller_listeners,
+    parse_listeners,
+)
 from .settings import ClientAuth, ListenerSettings, LoopKind, NetworkSettings, SecurityProtocol, TlsSettings
 
 if TYPE_CHECKING:
@@ -21,6 +26,8 @@ def network_settings(config: BrokerConfig) -> NetworkSettings:
     if request_memory_bytes <= 0:
         request_memory_bytes = config.get_int("odradek.network.memory.bytes")
     controllers = parse_controller_listeners(config)
+    listeners = parse_listeners(config)
+    protected = inter_broker_listener(config) if len(listeners) > 1 else None
     return NetworkSettings(
         listeners=tuple(
             ListenerSettings(
@@ -30,8 +37,9 @@ def network_settings(config: BrokerConfig) -> NetworkSettings:
                 security_protocol=SecurityProtocol(listener.security_protocol),
                 tls=_tls(config, listener.name) if listener.security_protocol == "SSL" else None,
                 goes_first=listener in controllers,
+                is_protected=listener.name == protected,
             )
-            for listener in (*parse_listeners(config), *controllers)
+            for listener in (*listeners, *controllers)
         ),
         loop=LoopKind(config.get_text("odradek.network.loop")),
         connections_max=config.get_int("max.connections"),

@@ -108,7 +108,7 @@ class Acceptor:
     def accept(self) -> None:
         """Take the clients that wait; pause while there is no room for them."""
         for _ in range(ACCEPTS_PER_TURN_MAX):
-            if not self._loop.has_room:
+            if not self._loop.has_room(self.listener):
                 _log.warning("listener %s waits: max.connections is reached", self.listener.name)
                 self._pause(0)
                 return
@@ -124,12 +124,15 @@ class Acceptor:
                 self._pause(ACCEPT_PAUSE_MS)
                 return
             self._take(client, address)
+            if self.listener.is_protected and self._loop.is_beyond_limit:
+                self._loop.close_a_client()
+                return  # looking for it takes time: one a turn
 
     def _take(self, client: Socket, address: tuple[str, int]) -> None:
         loop = self._loop
         settings = loop.settings
         host, port = plain_host(address[0]), address[1]
-        if loop.is_address_full(host):
+        if loop.is_address_full(self.listener, host):
             loop.refused_count += 1
             _log.info("refusing a connection from %s: max.connections.per.ip is reached", host)
             client.close()
@@ -166,7 +169,9 @@ class Acceptor:
 
     def go_on(self) -> None:
         """Accept again after a pause, if there is room and the rest is over: a client left, or time passed."""
-        if self._is_paused and self._loop.has_room and self._loop.clock.monotonic_ms() >= self._rests_until_ms:
+        if not self._is_paused or not self._loop.has_room(self.listener):
+            return
+        if self._loop.clock.monotonic_ms() >= self._rests_until_ms:
             self._is_paused = False
             self._loop.pause_listener(self.listening, False)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..machine.machine import Machine
     from ..machine.network import ListeningSocket, Socket
     from .connection import Driver, FrameReceiver
-    from .settings import NetworkSettings
+    from .settings import ListenerSettings, NetworkSettings
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +60,7 @@ class Loop(ABC):
         has_sendfile: Whether pieces of files are sent by the system.
         now_ms: The monotonic clock, exact to a few milliseconds; kept by `_run_turns`.
         turn_state: What its connections tell it.
+        first_listeners: Names of the listeners that go first, the controller's.
         resumed: Endpoints that go on in the next turn without waiting for their sockets.
         frames_count: Frames taken.
         bytes_in: Bytes received.
@@ -81,6 +82,7 @@ class Loop(ABC):
     endpoints: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
     on_room: list[Callable[[], None]] = attrs.field(init=False, factory=list)
     turn_state: Turn = attrs.field(init=False)
+    first_listeners: frozenset[str] = attrs.field(init=False)
     resumed: list[Endpoint] = attrs.field(init=False, factory=list)
     frames_count: int = attrs.field(init=False, default=0)
     bytes_in: int = attrs.field(init=False, default=0)
@@ -97,7 +99,7 @@ class Loop(ABC):
     _created_count: int = attrs.field(init=False, default=0)
     _closed_count: int = attrs.field(init=False, default=0)
     _idle_closed_count: int = attrs.field(init=False, default=0)
-    _by_address: dict[str, int] = attrs.field(init=False, factory=dict)
+    _by_address: dict[tuple[bool, str], int] = attrs.field(init=False, factory=dict)
     _by_listener: dict[str, int] = attrs.field(init=False, factory=dict)
     _waiting_for_memory: list[Endpoint] = attrs.field(init=False, factory=list)
     _paces: Paces = attrs.field(init=False, factory=Paces)
@@ -112,6 +114,7 @@ class Loop(ABC):
         self.has_sendfile = HAS_SENDFILE and self.machine.network.is_system
         self.now_ms = self.clock.monotonic_ms()
         self.turn_state = Turn(self.wake)
+        self.first_listeners = frozenset(each.name for each in self.settings.listeners if each.goes_first)
         self.memory = ReceiveMemory(self.settings.request_memory_bytes)
         # Bounded by the number of connections: each has one piece under way at most.
         channel = trio.open_memory_channel[tuple[Endpoint, SliceProgress]](math.inf)
@@ -288,14 +291,38 @@ class Loop(ABC):
     # -- connections -------------------------------------------------------------------------------------------------
 
     @property
-    def has_room(self) -> bool:
-        """Whether another connection may be taken."""
-        return len(self.endpoints) < self.settings.connections_max
+    def counted(self) -> int:
+        """How many connections count against `max.connections`: all but those of controllers' listeners."""
+        return len(self.endpoints) - sum(self._by_listener.get(name, 0) for name in self.first_listeners)
 
-    def is_address_full(self, host: str) -> bool:
-        """Return whether `host` has as many connections as it may have."""
+    def has_room(self, listener: ListenerSettings) -> bool:
+        """Return whether another connection may be taken by `listener`.
+
+        Whatever clients hold, nodes reach each other: followers would fall behind, and nobody could raise the limit.
+
+        *Source:* KIP-402; Kafka's controllers have a `SocketServer` of their own, with counts of its own.
+        """
+        is_free = listener.goes_first or listener.is_protected
+        return is_free or self.counted < self.settings.connections_max
+
+    @property
+    def is_beyond_limit(self) -> bool:
+        """Whether there are more connections than `max.connections`."""
+        return self.counted > self.settings.connections_max
+
+    def close_a_client(self) -> None:
+        """Close a client for a broker that came beyond the limit: of those owed no answer the longest silent."""
+        spared = {each.name for each in self.settings.listeners if each.goes_first or each.is_protected}
+        clients = [each for each in self.endpoints.values() if each.connection.listener_name not in spared]
+        if clients:
+            chosen = min(clients, key=lambda each: (bool(each.connection.slots), each.last_active_ms))
+            _log.info("closing %r for a broker: max.connections is reached", chosen.connection)
+            self.close(chosen, "a broker came, and max.connections was reached")
+
+    def is_address_full(self, listener: ListenerSettings, host: str) -> bool:
+        """Return whether `host` has as many connections as it may have; by controllers' listeners it has others."""
         limit = self.settings.connections_per_ip_overrides.get(host, self.settings.connections_per_ip_max)
-        return self._by_address.get(host, 0) >= limit
+        return self._by_address.get((listener.goes_first, host), 0) >= limit
 
     def adopt(
         self,
@@ -322,7 +349,8 @@ class Loop(ABC):
         connection.driver = endpoint
         self.endpoints[connection.connection_id] = endpoint
         self._created_count += 1
-        self._by_address[client_host] = self._by_address.get(client_host, 0) + 1
+        address = listener_name in self.first_listeners, client_host
+        self._by_address[address] = self._by_address.get(address, 0) + 1
         self._by_listener[listener_name] = self._by_listener.get(listener_name, 0) + 1
         try:
             self.receiver.connection_opened(connection)
@@ -344,9 +372,10 @@ class Loop(ABC):
         del self.endpoints[connection.connection_id]
         self._closed_count += 1
         self._by_listener[connection.listener_name] -= 1
-        count = self._by_address.pop(connection.client_host) - 1
+        address = connection.listener_name in self.first_listeners, connection.client_host
+        count = self._by_address.pop(address) - 1
         if count:
-            self._by_address[connection.client_host] = count
+            self._by_address[address] = count
         try:
             self.receiver.connection_closed(connection)
         except Exception:

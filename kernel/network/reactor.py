@@ -74,7 +74,6 @@ class Reactor(Loop):
     _postponed: dict[Endpoint, None] = attrs.field(init=False, factory=dict)
     _plain: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
     _receives_rests: bool = attrs.field(init=False, default=False)
-    _first_listeners: frozenset[str] = attrs.field(init=False)
     _first: set[int] = attrs.field(init=False, factory=set)
     _busy_from: float = attrs.field(init=False, default=0.0)
     pump: ModuleType | None = attrs.field(init=False)
@@ -83,7 +82,6 @@ class Reactor(Loop):
         """Watch what wakes the loop."""
         super().__attrs_post_init__()
         self._timer = self.machine.timer
-        self._first_listeners = frozenset(each.name for each in self.settings.listeners if each.goes_first)
         self.pump = PUMP if self.machine.network.is_system else None
         self._handlers[self.poller.wake_descriptor] = self._on_wake
 
@@ -123,7 +121,7 @@ class Reactor(Loop):
         self._handlers[descriptor] = endpoint.on_event
         if type(endpoint) is Endpoint:
             self._plain[descriptor] = endpoint
-        if endpoint.connection.listener_name in self._first_listeners:
+        if endpoint.connection.listener_name in self.first_listeners:
             self._first.add(descriptor)
         self.poller.register(descriptor, READ)
 

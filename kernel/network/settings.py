@@ -90,6 +90,9 @@ class ListenerSettings:
         frame_limit_bytes: The largest request taken at first, None for `request_limit_bytes`; lower where clients have
             to prove who they are (`sasl.server.max.receive.size`).
         goes_first: Whether what comes by it is taken before what comes by others at the same time: the controller's.
+            Its connections count for themselves, and no `max.connections` holds for them.
+        is_protected: Whether it is taken by beyond `max.connections`, for which others' clients are closed: that by
+            which brokers reach each other, where there is another one.
     """
 
     name: str
@@ -99,6 +102,7 @@ class ListenerSettings:
     tls: TlsSettings | None = None
     frame_limit_bytes: int | None = None
     goes_first: bool = False
+    is_protected: bool = False
 
 
 @frozen
@@ -108,7 +112,7 @@ class NetworkSettings:
     Attributes:
         listeners: At least one.
         loop: `odradek.network.loop`.
-        connections_max: `max.connections`: beyond it the listeners wait until a client leaves.
+        connections_max: `max.connections`: beyond it the listeners of clients wait until one leaves.
         connections_per_ip_max: `max.connections.per.ip`: a connection beyond it is closed at once.
         connections_per_ip_overrides: `max.connections.per.ip.overrides`: address to count.
         connections_idle_ms_max: `connections.max.idle.ms`; negative: never.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 
 from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.registry import builtin_registry
@@ -75,3 +76,23 @@ def test_the_controllers_listener_goes_first_and_no_other_does() -> None:
     )
 
     assert {each.name: each.goes_first for each in settings.listeners} == {"CLIENTS": False, "CONTROLLER": True}
+    assert not any(each.is_protected for each in settings.listeners)
+
+
+@pytest.mark.parametrize(
+    ("listeners", "protected"),
+    [("CLIENTS,INTERNAL", {"INTERNAL"}), ("INTERNAL,CLIENTS", {"INTERNAL"}), ("INTERNAL", set())],
+)
+def test_the_listener_of_brokers_is_protected_where_there_is_another(listeners: str, protected: set[str]) -> None:
+    names = listeners.split(",")
+    settings = network_settings(
+        config(
+            **{
+                "listeners": ",".join(f"{name}://127.0.0.1:0" for name in names),
+                "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+                "inter.broker.listener.name": "INTERNAL",
+            }
+        )
+    )
+
+    assert {each.name for each in settings.listeners if each.is_protected} == protected

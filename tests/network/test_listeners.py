@@ -19,6 +19,8 @@ from odradek.kernel.network.server import NetworkServer, make_loop
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
 from tests.machines import NetworkWithoutEpoll, machine_with
 
+from .conftest import framed
+
 
 def settings(*listeners: ListenerSettings, **others: Any) -> NetworkSettings:
     return NetworkSettings(listeners, **others)
@@ -187,6 +189,97 @@ def test_beyond_the_limit_clients_wait_until_one_leaves(serve: Any, loop_kind: L
             assert await serving.answer(third) == b"e"
             await second.aclose()
             await third.aclose()
+
+    trio.run(main)
+
+
+def three_listeners() -> tuple[ListenerSettings, ...]:
+    return (
+        ListenerSettings("PLAINTEXT", "127.0.0.1", 0),
+        ListenerSettings("INTERNAL", "127.0.0.1", 0, is_protected=True),
+        ListenerSettings("CONTROLLER", "127.0.0.1", 0, goes_first=True),
+    )
+
+
+def test_controllers_are_reached_whatever_clients_hold(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, listeners=three_listeners(), connections_max=1) as serving:
+            nodes = [await serving.connect("CONTROLLER") for _ in range(2)]
+            for node in nodes:
+                assert await serving.ask(node, b"e") == b"e"
+            first, second = await serving.connect(), await serving.connect()
+            assert await serving.ask(first, b"e") == b"e"
+            await second.send_all(b"\0\0\0\1e")
+            async with await serving.connect("CONTROLLER") as third:
+                assert await serving.ask(third, b"e") == b"e"
+            assert await serving.ask(first, b"ee") == b"ee"
+            assert len(serving.service.opened) == 4
+
+            await first.aclose()
+            assert await serving.answer(second) == b"e"
+            for stream in (second, *nodes):
+                await stream.aclose()
+
+    trio.run(main)
+
+
+def test_for_a_broker_beyond_the_limit_the_client_that_was_silent_longest_is_closed(
+    serve: Any, loop_kind: LoopKind
+) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, listeners=three_listeners(), connections_max=3) as serving:
+            clients = [await serving.connect() for _ in range(3)]
+            for client in clients:
+                assert await serving.ask(client, b"e") == b"e"
+            owed, active, silent = (connection.driver for connection in serving.service.opened)
+            await clients[0].send_all(framed(b"p"))
+            await serving.until(lambda: bool(serving.service.parked))
+            owed.last_active_ms -= 9_000
+            silent.last_active_ms -= 3_000
+
+            async with await serving.connect("INTERNAL") as broker:
+                assert await serving.ask(broker, b"e") == b"e"
+                assert await clients[2].receive_some() == b""
+                assert await serving.ask(clients[1], b"e") == b"e"
+                serving.service.parked[0].complete([framed(b"late")])
+                assert await serving.answer(clients[0]) == b"late"
+                async with await serving.connect("INTERNAL") as another:
+                    assert await serving.ask(another, b"e") == b"e"
+                    await serving.until(lambda: len(serving.service.closed) == 2)
+                    assert {each.listener_name for each in serving.service.closed} == {"PLAINTEXT"}
+                    assert active.connection.is_open is not owed.connection.is_open
+            for client in clients:
+                await client.aclose()
+
+    trio.run(main)
+
+
+def test_brokers_go_beyond_the_limit_where_there_is_no_client_to_close(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with (
+            serve(loop_kind, listeners=three_listeners(), connections_max=0) as serving,
+            await serving.connect("INTERNAL") as first,
+            await serving.connect("INTERNAL") as second,
+        ):
+            assert await serving.ask(first, b"e") == b"e"
+            assert await serving.ask(second, b"e") == b"e"
+            assert await serving.ask(first, b"e") == b"e"
+
+    trio.run(main)
+
+
+def test_controllers_are_counted_by_address_for_themselves(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, listeners=three_listeners(), connections_per_ip_max=1) as serving:
+            async with await serving.connect() as client, await serving.connect("CONTROLLER") as node:
+                assert await serving.ask(client, b"e") == b"e"
+                assert await serving.ask(node, b"e") == b"e"
+                for name in ("INTERNAL", "CONTROLLER"):
+                    async with await serving.connect(name) as refused:
+                        assert await refused.receive_some() == b""
+            await serving.until(lambda: len(serving.service.closed) == 2)
+            async with await serving.connect("CONTROLLER") as node:
+                assert await serving.ask(node, b"e") == b"e"
 
     trio.run(main)
 

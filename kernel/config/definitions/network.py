@@ -78,13 +78,15 @@ socket.listen.backlog.size
     How many connections may wait to be accepted; the system may allow fewer.
 
 max.connections.per.ip
-    How many connections one address may have.
+    How many connections one address may have; to the controller's listeners as many again.
 
 max.connections.per.ip.overrides
     Other limits for some addresses: `address:count`, separated by commas.
 
 max.connections
-    How many connections the broker keeps at all.
+    How many connections the broker keeps at all; beyond it clients wait. Where brokers have a listener of their own
+    (`inter.broker.listener.name`), they come in beyond it, and for each the client of another listener that has been
+    silent longest is closed. Connections to a controller's listener do not count, and none waits.
 
 max.connection.creation.rate
     How many new connections a second are taken.
