@@ -3,7 +3,7 @@
 | batch | stays |
 | --- | --- |
 | a companion of which something waits, or may | settled: what stood behind it is compacted as any other batch |
-| one that only withdraws names | as long as a companion before it is kept that has one of them |
+| one that only withdraws names | as long as a companion before it is kept that has one of them (none lies behind it) |
 | one that does not count, or was aborted | not; the last batch of all as it is: nobody knows what is behind it |
 | a delivery | settled, unless a later one goes as far: what it ends would else wait again for who reads the log anew |
 | what a DeleteRecords left | as a delivery |

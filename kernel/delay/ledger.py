@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..contracts.delay_queue import WaitingRecord
@@ -109,6 +109,7 @@ class DelayLedger:
         self.last_delivery_offset = -1
         self._reader = CompanionReader()
         self._open: dict[int, list[OpenEntry]] = {}
+        self._open_names: Counter[bytes] = Counter()  # that cancellers in there name
         self._carried = CarriedRecords()
         self._withdrawals = Withdrawals()
         self.start_offset = 0
@@ -156,10 +157,10 @@ class DelayLedger:
         self._held = {stretch: due_ms for stretch, due_ms in self._held.items() if stretch >= first}
         for producer_id, entries in list(self._open.items()):
             stay = [each for each in entries if each.companion >= offset]
-            if stay:
-                self._open[producer_id] = stay
-            else:
-                del self._open[producer_id]
+            if len(stay) < len(entries):
+                self._close(producer_id)
+                for each in stay:
+                    self._add_open(producer_id, each)
         self._admit(self._carried.start_advanced(offset))
 
     # --------------------------------------------------------------------------------------- what the log has to keep
@@ -223,6 +224,14 @@ class DelayLedger:
         """Return whether a record that waits was withdrawn: by its name, or by a DeleteRecords."""
         return entry.origin < self.withdrawn_below or self._withdrawals.has(entry.id_digest, entry.origin)
 
+    def may_be_withdrawn(self, entry: WaitingEntry) -> bool:
+        """Return whether a transaction that is open names a record: it is withdrawn once that is committed.
+
+        Until then it must not be carried forward. Withdrawals are not: what they withdraw lies before them. A copy that
+        lies behind one would wait again for who has the log from there on.
+        """
+        return entry.id_digest in self._open_names
+
     @property
     def has_carried(self) -> bool:
         """Whether the log may have something that waits, and was produced below its start."""
@@ -260,9 +269,8 @@ class DelayLedger:
         elif companion.producer_id == NO_PRODUCER_ID:
             self._admit([OpenEntry(offset, entry) for entry in companion.entries])
         else:
-            entries = self._open.setdefault(companion.producer_id, [])
             for entry in companion.entries:
-                entries.append(OpenEntry(offset, entry))
+                self._add_open(companion.producer_id, OpenEntry(offset, entry))
                 if not entry.is_canceller and not entry.is_dead:
                     self._withdrawals.note_due(entry.due_ms)
 
@@ -276,9 +284,26 @@ class DelayLedger:
             self._hold(offset, entry.due_ms)
 
     def _end(self, producer_id: int, *, is_commit: bool) -> None:
-        entries = self._open.pop(producer_id, None)
+        entries = self._close(producer_id)
         if entries and is_commit:
             self._admit(entries)
+
+    def _add_open(self, producer_id: int, opened: OpenEntry) -> None:
+        self._open.setdefault(producer_id, []).append(opened)
+        name = opened.entry.id_digest
+        if opened.entry.is_canceller and name is not None:
+            self._open_names[name] += 1
+
+    def _close(self, producer_id: int) -> list[OpenEntry]:
+        """Take out what a producer's transaction holds."""
+        entries = self._open.pop(producer_id, [])
+        for _, entry in entries:
+            name = entry.id_digest
+            if entry.is_canceller and name is not None:
+                self._open_names[name] -= 1
+                if not self._open_names[name]:
+                    del self._open_names[name]
+        return entries
 
     def _admit(self, entries: Sequence[OpenEntry | CarriedEntry]) -> None:
         earliest_ms: int | None = None
@@ -373,7 +398,7 @@ class DelayLedger:
         if last_offset >= 0:
             self.last_delivery = _entry(*_LAST.unpack_from(data, names_end))
         for producer_id, offset, *entry in _OPEN.iter_unpack(data[opened_start:carried_start]):
-            self._open.setdefault(producer_id, []).append(OpenEntry(offset, _entry(*entry)))
+            self._add_open(producer_id, OpenEntry(offset, _entry(*entry)))
         for carried_from, offset, *entry in _OPEN.iter_unpack(data[carried_start:carried_end]):
             self._carried.take(carried_from, [CarriedEntry(offset, _entry(*entry))])
 

@@ -3,7 +3,8 @@
 A piece is kept when it is committed, and synced to the leader's disk: what waits may have been there for years, and a
 loss of power takes no more of it than it would have taken before. Then the log may start behind where it waited.
 
-What waits for the end of its transaction is not carried: that ends soon, and until then its segment stays.
+What waits for the end of its transaction is not carried: that ends soon, and until then its segment stays. Nor is what
+a transaction that is open may withdraw: its copy would lie behind the withdrawal, and outlive it.
 
 What was carried is old enough to be taken again when it is as old as the topic's retention. Where it is its size that
 has it taken, in a log of which most waits, that would be at once, and for ever: so it waits for a day, or for twice as
@@ -213,12 +214,19 @@ class Carrying:
             ledger.on_unreadable(offset, error)  # nobody will ever read it: what is behind it goes on
 
     def _still_waiting(self, waiting: Iterable[WaitingEntry]) -> Iterator[WaitingEntry]:
-        """Iterate over what was not delivered or withdrawn meanwhile, and count it as carried."""
+        """Iterate over what was not delivered or withdrawn meanwhile, and count it as carried.
+
+        It ends before what may be withdrawn soon: that, and all behind it, stays for now.
+        """
         for entry in waiting:
-            if self._ledger.still_waits(entry):
-                self._piece_records += 1
-                self.carried_count += 1
-                yield entry
+            if not self._ledger.still_waits(entry):
+                continue
+            if self._ledger.may_be_withdrawn(entry):
+                self._is_stopped = True
+                return
+            self._piece_records += 1
+            self.carried_count += 1
+            yield entry
 
 
 def _is_aborted(replica: Replica, offset: int, companion: Companion) -> bool:

@@ -10,6 +10,7 @@ from odradek.kernel.delay.companion import CANCELLER_DUE, Companion, WaitingEntr
 from odradek.kernel.delay.ledger import DelayLedger
 from odradek.kernel.delay.withdrawals import ENTRY_BYTES, Withdrawals
 from odradek.kernel.records.batch import assign_offset_and_epoch, read_header
+from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
 from odradek.plugins.delay_wheel.factory import WheelFactory
 
 NAMES = [bytes([number]) * 16 for number in (1, 2, 3)]
@@ -93,8 +94,11 @@ def test_a_withdrawal_is_kept_until_all_is_over_that_waited_then() -> None:
     assert not withdrawals.has(NAMES[0], 1)
 
 
-def saw(ledger: DelayLedger, offset: int, *entries: WaitingEntry, is_delivery: bool = False) -> None:
-    producer_id = -1 if is_delivery or entries[0].is_canceller else 5
+def saw(
+    ledger: DelayLedger, offset: int, *entries: WaitingEntry, is_delivery: bool = False, producer_id: int | None = None
+) -> None:
+    if producer_id is None:
+        producer_id = -1 if is_delivery or entries[0].is_canceller else 5
     companion = Companion(tuple(entries), b"", producer_id=producer_id, is_delivery=is_delivery)
     batch = build_companion(companion, timestamp=1)
     assign_offset_and_epoch(batch, read_header(batch), offset, 0)
@@ -122,3 +126,31 @@ def test_what_waits_for_its_transaction_keeps_a_withdrawal_also_over_a_checkpoin
         saw(each, 9, WaitingEntry(11, 7, 0), is_delivery=True)
         assert not each.is_withdrawn(WaitingEntry(10, 1, 0, NAMES[0])), "nothing is left that it may concern"
     assert b"".join(again.encode()) == b"".join(ledger.encode())
+
+
+def end_transaction(ledger: DelayLedger, offset: int, producer_id: int, kind: ControlRecordType) -> None:
+    marker = build_control_batch(
+        [EndTransactionMarker(kind, 0)], timestamp=1, producer_id=producer_id, producer_epoch=0
+    )
+    assign_offset_and_epoch(marker, read_header(marker), offset, 0)
+    ledger.saw(marker, read_header(marker))
+
+
+def test_what_open_transactions_may_withdraw_is_known_until_the_last_of_them_has_ended() -> None:
+    named, other = WaitingEntry(10, 1, 0, NAMES[0]), WaitingEntry(10, 2, 0, NAMES[1])
+    ledger = a_ledger()
+    saw(ledger, 4, WaitingEntry(CANCELLER_DUE, 0, 0, NAMES[0]), other, producer_id=5)
+    saw(ledger, 7, WaitingEntry(CANCELLER_DUE, 0, 0, NAMES[0]), producer_id=6)
+    again = a_ledger()
+    again.restore(b"".join(ledger.encode()))
+
+    for each in (ledger, again):
+        assert each.may_be_withdrawn(named)
+        assert not each.may_be_withdrawn(other), "it waits for its own transaction"
+        assert not each.may_be_withdrawn(WaitingEntry(10, 3))
+        end_transaction(each, 9, 5, ControlRecordType.COMMIT)
+        assert each.may_be_withdrawn(named)
+    end_transaction(ledger, 10, 6, ControlRecordType.ABORT)
+    again.start_advanced(8)  # as by a DeleteRecords
+    for each in (ledger, again):
+        assert not each.may_be_withdrawn(named)

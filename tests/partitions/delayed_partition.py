@@ -17,6 +17,7 @@ from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.delay_delivery import DelayDelivery
 from odradek.kernel.partitions.delays import Delays
+from odradek.kernel.partitions.following import append_as_follower, begin_anew
 from odradek.kernel.partitions.leading import AppendOrigin, append_as_leader, append_diverted
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.records.batch import iterate_batches, read_header
@@ -255,6 +256,20 @@ class DelayedPartition:
         )
         data[end - 2] ^= 0x20
         path.write_bytes(data)
+
+    def replicated(self, directory: Path) -> DelayedPartition:
+        """Return a replica that came when the log was as it is now, and leads: all that it knows it has from there."""
+        late = DelayedPartition(directory, leader=2, log_config=self.log_config, settings=self.settings)
+        late.hosted.clock.advance(self.now_ms - late.now_ms)
+        start = self.replica.log.log_start_offset
+        begin_anew(late.replica, start, late.now_ms)
+        for batch in self.replica.log.batches(start):
+            if read_header(batch).base_offset >= start:
+                append_as_follower(late.replica, memoryview(bytes(batch)))
+        late.replica.write()
+        late.replica.raise_high_watermark(late.replica.log.log_end_offset)
+        late.lead()
+        return late
 
     def batches(self) -> list[Buffer]:
         return [bytes(batch) for batch in self.replica.log.batches(0)]

@@ -32,6 +32,7 @@ class Story:
     def __init__(self, directory: Path, seed: int, settings: DelaySettings = WAITS) -> None:
         self.random = random.Random(seed)
         self.partition = DelayedPartition(directory, log_config=LogConfig(segment_bytes=2_000), settings=settings)
+        self.directory, self.late_count = directory, 0
         self.due: dict[bytes, int] = {}
         self.delivered: list[Record] = []
         self.carried_count = 0
@@ -41,11 +42,15 @@ class Story:
 
     def record(self) -> Sent:
         if self.known and self.random.random() < 0.2:
-            return Sent(b"", cancels=self.random.choice(self.known))
+            return Sent(b"", cancels=self.random.choice(self.waiting() or self.known))
         value = b"%d" % len(self.known)
         self.known.append(value)
         after_ms = self.random.choice([0, 1, self.random.randint(1, AFTER_MS_MAX)])
         return Sent(value, after_ms, value if after_ms else b"")
+
+    def waiting(self) -> list[bytes]:
+        known = {record.value for record in self.delivered}
+        return [value for value in self.due if value not in known]
 
     def take(self, sent: Sent, produced_ms: int) -> None:
         if (
@@ -112,12 +117,30 @@ class Story:
         self.carried_count += self.partition.take_segments(below)
         if self.open is None:
             assert log.log_start_offset >= below or any(is_young(batch) for batch in self.partition.batches())
+        self.look_at_a_late_replica()
         self.random.choice([self.partition.restart, self.partition.read_again])()  # as upkeep keeps the producers
+
+    def look_at_a_late_replica(self) -> None:
+        """One that begins where the log starts now, and leads, delivers what is left to be, and nothing else."""
+        late = self.partition.replicated(self.directory / f"late {self.late_count}")
+        self.late_count += 1
+        began = late.replica.log.log_end_offset
+        late.pass_time(10 * AFTER_MS_MAX)
+        seen = [record.value or b"" for record in late.delivered() if record.offset >= began]
+        assert sorted(seen) == sorted(self.waiting())
+        late.close()
+
+    def lose_segments_amid_a_transaction(self) -> None:
+        self.begin_transaction()
+        self.lose_segments()
+        self.end_transaction()
+        self.lose_segments()
 
     def step(self) -> None:
         often = [self.produce, self.produce, self.produce, self.pass_time, self.pass_time]
         starts = [self.partition.kill, self.partition.restart]
-        self.random.choice([*often, self.begin_transaction, self.end_transaction, *[self.lose_segments] * 2, *starts])()
+        losses = [self.lose_segments, self.lose_segments, self.lose_segments_amid_a_transaction]
+        self.random.choice([*often, self.begin_transaction, self.end_transaction, *losses, *starts])()
 
 
 def is_young(batch: Buffer) -> bool:
