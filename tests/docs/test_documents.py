@@ -70,6 +70,7 @@ NO_KEYS = frozenset(
         "odradek.deliver.after",
         "odradek.deliver.at",
         "odradek.expires.at",
+        "odradek.keep",
         "odradek.retry.attempt",
         "odradek.retry.behind",
         "odradek.retry.dead",
@@ -81,7 +82,8 @@ NO_KEYS = frozenset(
         "transaction.version",
     }
 )
-"""Names that look like keys of a broker and are something else: a module of Python's library, a header, a feature."""
+"""Names that look like keys of a broker and are something else: a module of Python's library, a header, a feature, the
+metadata of an offset."""
 
 
 class Block(NamedTuple):
