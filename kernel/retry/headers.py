@@ -118,6 +118,16 @@ def own_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
     return [header for header in headers if header[0] not in _OURS]
 
 
+def first_failed_headers(headers: Headers, origin: Origin) -> list[tuple[str, bytes | None]]:
+    """Return the headers of a record that fails, or is put behind another, for the first time: no attempt counts yet.
+
+    Args:
+        headers: As it was read; what a copy has of another life is left out.
+        origin: Where it was read.
+    """
+    return [*own_headers(headers), (ORIGIN, origin.encode())]
+
+
 def retried_headers(
     headers: Headers, failure: Failure, attempt: int, *, spared_times: int = 0
 ) -> list[tuple[str, bytes | None]]:

@@ -44,3 +44,20 @@ def retry_topics(topic: str, group: str) -> RetryTopics:
         whole = hashlib.blake2b(f"{topic}\0{group}".encode(), digest_size=_HASH_DIGITS // 2).hexdigest()
         stem = f"{stem[: length_max - _HASH_DIGITS - 1]}-{whole}"
     return RetryTopics(stem + RETRY_SUFFIX, stem + DEAD_SUFFIX)
+
+
+def may_be_retry_topic(name: str, group: str) -> bool:
+    """Return whether a name is that of a group's retry topic, of whichever topic; True of a cut one that may be.
+
+    Args:
+        name: A topic's.
+        group: Its id; not empty.
+    """
+    if not name.endswith(RETRY_SUFFIX):
+        return False
+    stem = name.removesuffix(RETRY_SUFFIX)
+    if len(name) == TOPIC_NAME_LENGTH_MAX and ESCAPED.search(stem):
+        return True
+    return any(
+        retry_topics(stem[:dot], group).retry == name for dot, letter in enumerate(stem) if letter == "." and dot
+    )

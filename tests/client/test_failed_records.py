@@ -11,7 +11,8 @@ from odradek.client import Admin, BlockingConsumer, Consumer, NewTopic, Producer
 from odradek.client.errors import ClientUsageError
 from odradek.client.failed_records import failed_headers, retry_topic_of
 from odradek.client.fetched_records import ConsumerRecord
-from odradek.kernel.retry.headers import ATTEMPT, DEAD, ORIGIN, REASON
+from odradek.kernel.retry.headers import ATTEMPT, DEAD, DEAD_TIMESTAMP, DLQ_TOPIC, ORIGIN, REASON
+from odradek.kernel.retry.names import retry_topics
 from odradek.testing.running_broker import running_broker
 
 RETRY, LETTERS = "t.g.retry", "t.g.dlq"
@@ -27,20 +28,45 @@ def test_a_record_that_fails_first_says_where_it_was_read() -> None:
     record = polled(("own", b"1"))
 
     assert retry_topic_of(record, "g") == RETRY
-    assert failed_headers(record, "why", is_dead=False) == [("own", b"1"), (ORIGIN, b"t/3/17"), (REASON, b"why")]
+    assert failed_headers(record, "g", "why", is_dead=False) == [("own", b"1"), (ORIGIN, b"t/3/17"), (REASON, b"why")]
 
 
 def test_a_record_that_came_back_goes_where_it_came_from_and_keeps_its_origin() -> None:
     record = polled((ATTEMPT, b"1"), (ORIGIN, b"t/3/2"), (REASON, b"once"), topic=RETRY)
 
     assert retry_topic_of(record, "g") == RETRY
-    assert failed_headers(record, "", is_dead=True) == [(ATTEMPT, b"1"), (ORIGIN, b"t/3/2"), (DEAD, b"1")]
+    assert failed_headers(record, "g", "", is_dead=True) == [(ATTEMPT, b"1"), (ORIGIN, b"t/3/2"), (DEAD, b"1")]
 
 
 def test_a_record_that_was_copied_with_its_headers_goes_to_the_retry_topic_of_where_it_is_read() -> None:
     record = polled((ATTEMPT, b"1"), (ORIGIN, b"t/3/2"), topic="copies")
 
     assert retry_topic_of(record, "g") == "copies.g.retry"
+    assert failed_headers(record, "g", "", is_dead=False) == [(ORIGIN, b"copies/3/17")]
+
+
+def test_a_dead_letter_that_was_copied_back_with_its_headers_begins_anew() -> None:
+    """It has an attempt, and no origin: failed to the topic itself it would be read at once, without end."""
+    letter = [(ATTEMPT, b"5"), (DLQ_TOPIC, b"t"), (DEAD_TIMESTAMP, b"1"), ("own", b"1")]
+    record = polled(*letter, topic="t")
+
+    assert retry_topic_of(record, "g") == RETRY
+    assert failed_headers(record, "g", "why", is_dead=False) == [
+        ("own", b"1"),
+        (ORIGIN, b"t/3/17"),
+        (REASON, b"why"),
+    ]
+
+
+@pytest.mark.parametrize("group", ["g", "a.b", "a b", "x" * 300])
+def test_what_another_client_failed_without_an_origin_goes_where_it_came_back_on(group: str) -> None:
+    retry = retry_topics("t.u", group).retry
+    record = polled((ATTEMPT, b"1"), topic=retry)
+
+    assert retry_topic_of(record, group) == retry
+    assert failed_headers(record, group, "", is_dead=False) == [(ATTEMPT, b"1")]
+    for other in ("t", "other.retry", "t.dlq", retry_topics("t", "another").retry):
+        assert retry_topic_of(polled((ATTEMPT, b"1"), topic=other), group) == retry_topics(other, group).retry
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from odradek.client.fetched_records import ConsumerRecord
 from odradek.client.group.committed import OffsetAndMetadata
 from odradek.client.ordered.key_order import OPEN_PAUSE_MS, KeyOrder, Pair, Rule, Verdict, behind_headers
 from odradek.client.ordered.order_keeper import note_of, noted
-from odradek.kernel.retry.headers import ATTEMPT, BEHIND, ORIGIN
+from odradek.kernel.retry.headers import ATTEMPT, BEHIND, DEAD, ORIGIN
 from odradek.kernel.types import TopicPartition
 
 from .retry_log import HOME, LEVELS_MS, RETRY, Produced, RetryLog
@@ -84,12 +84,14 @@ class Member:
         """Produce what is to be put behind others."""
         for behind in self.order.take_behind():
             dues = behind.dues(self.log.now_ms)
-            batch = [Produced(record.key, record.value, behind_headers(record, due)) for record, due in dues]
+            batch = [
+                Produced(record.key, record.value, behind_headers(record, behind.pair, due)) for record, due in dues
+            ]
             offset = self.log.produce(batch)
             self.order.put(behind, offset + len(batch))
 
     def fail(self, record: ConsumerRecord, producer_id: int = -1) -> None:
-        headers = failed_headers(record, "why", is_dead=False)
+        headers = failed_headers(record, "billing", "why", is_dead=False)
         offset = self.log.produce([Produced(record.key, record.value, headers)], producer_id=producer_id)
         self.order.produced(record.topic_partition, offset)
 
@@ -361,7 +363,7 @@ def test_what_a_transaction_failed_is_passed_over_once_that_is_committed() -> No
 def test_what_is_put_behind_an_open_transaction_does_not_come_back_at_once_again_and_again() -> None:
     world = World([b"a", b"a"], [1, 0])
     record = world.home[0]
-    world.log.produce([Produced(b"a", b"0", failed_headers(record, "why", is_dead=False))], producer_id=7)
+    world.log.produce([Produced(b"a", b"0", failed_headers(record, "billing", "why", is_dead=False))], producer_id=7)
     world.member.positions[HOME] = 1
     for _ in range(50):
         world.member.pair.end_offset = world.log.end_offset
@@ -477,9 +479,14 @@ def test_a_pair_that_comes_back_waits_for_what_was_on_its_way_behind_others_when
 
 
 def test_what_is_put_behind_says_until_when() -> None:
-    record = polled(b"a", 3)._replace(headers=(("own", b"1"), (BEHIND, b"7")))
+    """What a copy has of another life is left out: it would have more attempts than it had, or be dead at once."""
+    said = (("own", b"1"), (ATTEMPT, b"5"), (DEAD, b"1"), (BEHIND, b"7"))
+    record = polled(b"a", 3)._replace(headers=said)
+    pair = Pair(HOME, RETRY)
 
-    assert behind_headers(record, 99) == [("own", b"1"), (ORIGIN, b"orders/0/3"), (BEHIND, b"99")]
+    assert behind_headers(record, pair, 99) == [("own", b"1"), (ORIGIN, b"orders/0/3"), (BEHIND, b"99")]
+    given_back = record._replace(topic=RETRY.topic)
+    assert behind_headers(given_back, pair, 99) == [*said[:3], (BEHIND, b"99")]
 
 
 def test_a_note_is_read_and_anybody_elses_metadata_is_none() -> None:

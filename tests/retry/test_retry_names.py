@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.retry.names import TOPIC_NAME_LENGTH_MAX, retry_topics
+from odradek.kernel.retry.names import TOPIC_NAME_LENGTH_MAX, may_be_retry_topic, retry_topics
 
 TOPICS = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True)
 GROUPS = st.text(min_size=1, max_size=400)
@@ -36,3 +36,16 @@ def test_two_groups_of_a_topic_do_not_share_names(topic: str, groups: list[str])
     first, second = (retry_topics(topic, group) for group in groups)
 
     assert not set(first) & set(second)
+
+
+@given(TOPICS, GROUPS)
+def test_a_retry_topic_is_known_by_its_name(topic: str, group: str) -> None:
+    assert may_be_retry_topic(retry_topics(topic, group).retry, group)
+    assert not may_be_retry_topic(retry_topics(topic, group).dead, group)
+
+
+def test_another_groups_retry_topic_is_none_of_this_one() -> None:
+    assert not may_be_retry_topic("orders.billing.retry", "billin")
+    assert not may_be_retry_topic("orders.billing.retry", "orders.billing")
+    assert not may_be_retry_topic(retry_topics("orders", "équipe 7").retry, "équipe 8")
+    assert not may_be_retry_topic("billing.retry", "billing")

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from odradek.kernel.retry.headers import ATTEMPT, DEAD, ORIGIN, REASON, Origin, parse_origin
-from odradek.kernel.retry.names import retry_topics
+from odradek.kernel.retry.headers import (
+    ATTEMPT,
+    DEAD,
+    ORIGIN,
+    REASON,
+    Origin,
+    first_failed_headers,
+    parse_origin,
+)
+from odradek.kernel.retry.names import may_be_retry_topic, retry_topics
 
 from .errors import ClientUsageError
 from .settings import COMMON_KEYS
@@ -27,11 +35,17 @@ if TYPE_CHECKING:
     from .producer import Producer
 
 
-def failed_headers(record: ConsumerRecord, reason: str, *, is_dead: bool) -> list[tuple[str, bytes | None]]:
-    """Return the headers that a record is failed with: its own, and what is to be said."""
-    kept = [header for header in record.headers if header[0] not in (REASON, DEAD)]
-    if all(name not in (ATTEMPT, ORIGIN) for name, _ in kept):
-        kept.append((ORIGIN, Origin(record.topic, record.partition, record.offset).encode()))
+def failed_headers(
+    record: ConsumerRecord, group_id: str, reason: str, *, is_dead: bool
+) -> list[tuple[str, bytes | None]]:
+    """Return the headers that a record is failed with: its own, and what is to be said.
+
+    One that did not come back begins anew, whatever its headers say: somebody copied it with them.
+    """
+    if came_back(record, group_id):
+        kept = [header for header in record.headers if header[0] not in (REASON, DEAD)]
+    else:
+        kept = first_failed_headers(record.headers, Origin(record.topic, record.partition, record.offset))
     if reason:
         kept.append((REASON, reason.encode()))
     if is_dead:
@@ -39,13 +53,24 @@ def failed_headers(record: ConsumerRecord, reason: str, *, is_dead: bool) -> lis
     return kept
 
 
+def came_back(record: ConsumerRecord, group_id: str) -> bool:
+    """Return whether a record came back on a retry topic of the group, rather than was read at first.
+
+    A dead letter, or what somebody else failed, has an attempt and no origin: then the topic's name says it. Failed to
+    a topic that is no retry topic, it would be read at once, and again, without end.
+    """
+    said = dict(record.headers)
+    if ATTEMPT not in said:
+        return False
+    origin = parse_origin(said.get(ORIGIN))
+    if origin is None:
+        return may_be_retry_topic(record.topic, group_id)
+    return retry_topics(origin.topic, group_id).retry == record.topic
+
+
 def retry_topic_of(record: ConsumerRecord, group_id: str) -> str:
     """Return where a record is failed to: what came back goes to where it came back on."""
-    said = dict(record.headers)
-    origin = parse_origin(said.get(ORIGIN))
-    if ATTEMPT in said and (origin is None or retry_topics(origin.topic, group_id).retry == record.topic):
-        return record.topic
-    return retry_topics(record.topic, group_id).retry  # also where somebody copied a record with its headers elsewhere
+    return record.topic if came_back(record, group_id) else retry_topics(record.topic, group_id).retry
 
 
 class FailedRecords:
@@ -102,7 +127,7 @@ class FailedRecords:
             retry_topic_of(record, self.group_id),
             record.value,
             key=record.key,
-            headers=failed_headers(record, reason, is_dead=is_dead),
+            headers=failed_headers(record, self.group_id, reason, is_dead=is_dead),
             partition=record.partition,
         )
 

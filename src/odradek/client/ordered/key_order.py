@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from odradek.kernel.retry.headers import ATTEMPT, BEHIND, ORIGIN, Origin
+from odradek.kernel.retry.headers import BEHIND, Origin, first_failed_headers
 from odradek.kernel.retry.names import retry_topics
 from odradek.kernel.types import TopicPartition
 
@@ -337,9 +337,10 @@ class KeyOrder:
             pair.end_offset = max(pair.end_offset, offset + 1)
 
 
-def behind_headers(record: ConsumerRecord, due_ms: int) -> list[tuple[str, bytes | None]]:
-    """Return the headers that a record is put behind another of its key with, until that is due."""
-    kept = [header for header in record.headers if header[0] != BEHIND]
-    if all(name not in (ATTEMPT, ORIGIN) for name, _ in kept):
-        kept.append((ORIGIN, Origin(record.topic, record.partition, record.offset).encode()))
+def behind_headers(record: ConsumerRecord, pair: Pair, due_ms: int) -> list[tuple[str, bytes | None]]:
+    """Return the headers that a record of a pair is put behind another of its key with, until that is due."""
+    if record.topic_partition == pair.home:
+        kept = first_failed_headers(record.headers, Origin(record.topic, record.partition, record.offset))
+    else:
+        kept = [header for header in record.headers if header[0] != BEHIND]
     return [*kept, (BEHIND, b"%d" % due_ms)]

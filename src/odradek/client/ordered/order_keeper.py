@@ -365,7 +365,7 @@ class OrderKeeper:
                     behind.pair.retry.topic,
                     record.value,
                     key=record.key,
-                    headers=behind_headers(record, due_ms),
+                    headers=behind_headers(record, behind.pair, due_ms),
                     partition=behind.pair.retry.partition,
                 )
                 for record, due_ms in behind.dues(self.clock.now_ms())
