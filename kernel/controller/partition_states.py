@@ -198,14 +198,18 @@ def _allowed(rules: PartitionRules, reason: ElectionReason) -> ElectionReason:
 
 
 def with_completed_reassignment(state: PartitionState) -> PartitionState:
-    """Return the state without the replicas that a reassignment removes, once those that it adds are in sync."""
+    """Return the state without the replicas that a reassignment removes, once enough of those that stay are in sync.
+
+    Those that it adds have to be; where it adds fewer than it removes, all that stay: else a replica that is not in
+    sync could take the place of one that is. Who is both added and removed, as the plan changed, is not waited for.
+    """
     if not (state.adding_replicas or state.removing_replicas):
-        return state
-    if any(replica not in state.isr for replica in state.adding_replicas):
         return state
     kept = tuple(replica for replica in state.replicas if replica not in state.removing_replicas)
     isr = tuple(replica for replica in state.isr if replica in kept)
-    if not isr:
+    adding = [replica for replica in state.adding_replicas if replica in kept]
+    awaited = kept if len(adding) < len(state.removing_replicas) else adding
+    if not isr or any(replica not in isr for replica in awaited):
         return state
     return attrs.evolve(state, replicas=kept, isr=isr, adding_replicas=(), removing_replicas=())
 

@@ -1,9 +1,18 @@
 """Pure core: AlterPartitionReassignments and ListPartitionReassignments: a partition moves to other brokers.
 
 While it moves, the partition has the replicas that it is to have and those that it will lose; it is done when enough of
-the new ones are in sync. A change that adds nobody is done at once. Where replicas vote it takes steps (`voter_steps`).
+those that it is to have are in sync (`partition_states.with_completed_reassignment`), at once where they are already.
+Until then nobody is dropped, not even whom an earlier reassignment was adding: perhaps no other one is in sync any
+more. Where replicas vote it takes steps (`voter_steps`).
 
-*Source:* KIP-455; Kafka's `PartitionReassignmentReplicas`, as observed on 4.3.1.
+| reassigned from [1, 2] to | replicas | adding | removing |
+| --- | --- | --- | --- |
+| [2, 3] | 2, 3, 1 | 3 | 1 |
+| then, before it is done, [2, 4] | 2, 4, 1, 3 | 3, 4 | 1, 3 |
+| then cancelled | 2, 1 | | |
+
+*Source:* KIP-455; Kafka's `PartitionReassignmentReplicas`, as observed on 4.3.1. Kafka goes on adding what the earlier
+reassignment was adding where the new one adds nobody, and is then never done; here who is to go is not waited for.
 """
 
 from __future__ import annotations
@@ -25,7 +34,7 @@ from .replica_assignment import check_assignment
 from .rules import replica_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ..contracts.election import ElectionFactory, PartitionState
     from ..metadata.image import MetadataImage, TopicImage
@@ -171,9 +180,10 @@ def _with_former_voters(state: PartitionState) -> PartitionState:
     return voter_steps.cancelled(state)
 
 
-def _check_size(state: PartitionState, replicas: Iterable[int], *, may_resize: bool) -> None:
-    settled = len(_settled(state))
-    count = len(tuple(replicas))
+def _check_size(state: PartitionState, replicas: Sequence[int], *, may_resize: bool) -> None:
+    """See that a reassignment has as many replicas as there are, or will be when the one that goes on is done."""
+    settled = sum(replica not in state.removing_replicas for replica in state.replicas)
+    count = len(replicas)
     if not may_resize and count != settled:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -181,29 +191,27 @@ def _check_size(state: PartitionState, replicas: Iterable[int], *, may_resize: b
         )
 
 
-def _settled(state: PartitionState) -> tuple[int, ...]:
-    """Return the replicas without those that a reassignment is adding."""
+def _before(state: PartitionState) -> tuple[int, ...]:
+    """Return the replicas without those that a reassignment is adding, or was when another one took its place."""
     return tuple(replica for replica in state.replicas if replica not in state.adding_replicas)
 
 
 def _begun(state: PartitionState, target: tuple[int, ...]) -> PartitionState:
-    current = _settled(state)
-    adding = tuple(replica for replica in target if replica not in current)
-    removing = tuple(replica for replica in current if replica not in target)
-    kept = target + removing
-    return attrs.evolve(
-        state,
-        replicas=kept,
-        isr=tuple(replica for replica in state.isr if replica in kept) or state.isr,
-        adding_replicas=adding,
-        removing_replicas=removing,
-    )
+    """Return the state in which a reassignment begins; who was to come and is no longer is both added and removed.
+
+    Those who come and who go are in ascending order, as in Kafka.
+    """
+    before = _before(state)
+    removing = tuple(sorted({*state.replicas}.difference(target)))
+    replicas = target + removing
+    adding = tuple(sorted({*replicas}.difference(before)))
+    return attrs.evolve(state, replicas=replicas, adding_replicas=adding, removing_replicas=removing)
 
 
 def _cancelled(state: PartitionState) -> PartitionState:
     if not state.adding_replicas and not state.removing_replicas:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    kept = _settled(state)
+    kept = _before(state)
     isr = tuple(replica for replica in state.isr if replica in kept)
     if not isr:
         raise KafkaError(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from odradek.cli import elect, reassign
 from odradek.cli.placing.carrying_out import progress_text
-from odradek.cli.placing.moves import Move, State
+from odradek.cli.placing.moves import Move, State, moves_of
 from odradek.client import NewTopic, ResourceType, TopicPartition
+from odradek.client.admin_values import Reassignment
+from odradek.client.cluster import PartitionInfo, TopicInfo
 from odradek.client.errors import BrokerError
 from odradek.kernel.errors import ConfigError
 
@@ -205,3 +208,14 @@ def test_how_far_moves_are_is_told_on_a_line() -> None:
 
     assert progress_text([one, two], 4) == " 25%  1 of 2 partitions done, 250 kB of 1 MB of the others, 4 s"
     assert progress_text([one], 4) == "1 of 1 partition done"
+
+
+def test_what_an_earlier_plan_was_copying_is_not_waited_for() -> None:
+    partition = TopicPartition("t", 0)
+    info = PartitionInfo("t", 0, 1, 0, (4, 1, 3), (1,))
+    topics = {"t": TopicInfo("t", UUID(int=1), is_internal=False, partitions={0: info})}
+    moving = {partition: Reassignment((4, 1, 3), (3, 4), (1, 3))}
+    sizes = {1: {partition: 100}, 3: {partition: 90}, 4: {partition: 10}}
+    (move,) = moves_of({partition: (4,)}, topics, moving, sizes)
+
+    assert (move.state, move.copied_bytes, move.total_bytes) == (State.MOVING, 10, 100)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.kernel.config.broker import BrokerConfig, Setting
@@ -18,6 +18,13 @@ from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.features import METADATA_VERSION_MAX, supported_ranges
 from odradek.kernel.metadata.image import BrokerEndpoint, MetadataImage
 from odradek.kernel.types import ZERO_ID
+from odradek.kernel.wire.messages.api_56_alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
 from odradek.plugins import election_isr
 
 if TYPE_CHECKING:
@@ -101,6 +108,25 @@ class DrivenController:
         if not wanted.is_fenced:
             self.apply(self.controller.change_broker(wanted.broker_id, epoch, fence=False))
         return epoch
+
+    def alter_isr(self, name: str, partition: int, isr: Sequence[int]) -> AlterPartitionResponse:
+        """Have a partition's leader ask for an in-sync set."""
+        topic = self.image.topics_by_name[name]
+        state = topic.partitions[partition]
+        asked = PartitionData(
+            partition_index=partition,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            new_isr_with_epochs=[BrokerState(broker_id=each, broker_epoch=self.epoch_of(each)) for each in isr],
+        )
+        request = AlterPartitionRequest(
+            broker_id=state.leader,
+            broker_epoch=self.epoch_of(state.leader),
+            topics=[TopicData(topic_id=topic.topic_id, partitions=[asked])],
+        )
+        response = self.apply(self.controller.decide(request))
+        assert isinstance(response, AlterPartitionResponse)
+        return response
 
 
 def context_of(log: PartitionLog) -> ElectionContext:

@@ -110,9 +110,129 @@ def test_a_reassignment_can_be_cancelled() -> None:
 
 def test_a_smaller_replication_factor_takes_effect_at_once() -> None:
     driven = three_brokers()
-    driven.apply(driven.controller.decide(reassign_partitions(("t", 0, [2]))))
+    reassign(driven, 2)
 
     assert (state_of(driven).leader, state_of(driven).replicas, state_of(driven).isr) == (2, (2,), (2,))
+
+
+def five_brokers(*replicas: int) -> DrivenController:
+    driven = DrivenController(brokers=5)
+    driven.apply(driven.controller.decide(create_topics(topic("t", -1, -1, {0: list(replicas)}))))
+    return driven
+
+
+def reassign(driven: DrivenController, *target: int) -> PartitionState:
+    response = driven.apply(driven.controller.decide(reassign_partitions(("t", 0, list(target) or None))))
+
+    assert response.responses[0].partitions[0].error_code == 0
+    return state_of(driven)
+
+
+def in_sync(driven: DrivenController, *isr: int) -> PartitionState:
+    """Have the partition's leader ask for an in-sync set."""
+    driven.alter_isr("t", 0, isr)
+    return state_of(driven)
+
+
+def moves(state: PartitionState) -> tuple[tuple[int, ...], ...]:
+    return state.replicas, state.isr, state.adding_replicas, state.removing_replicas
+
+
+def test_a_second_reassignment_keeps_the_only_replica_in_sync_until_another_one_is() -> None:
+    driven = five_brokers(1)
+    reassign(driven, 2, 3)
+    in_sync(driven, 1, 2)
+    fence(driven, 1)
+    back = reassign(driven, 1)
+
+    # What Apache Kafka 4.3.1 makes of it: who was to come is to come and to go.
+    assert (back.leader, *moves(back)) == (2, (1, 2, 3), (2,), (2, 3), (2, 3))
+
+    driven.register(registration(1, seed=8))
+    done = in_sync(driven, 2, 1)
+    assert (done.leader, *moves(done)) == (1, (1,), (1,), (), ())
+
+
+def test_a_second_reassignment_drops_nobody_before_it_is_done() -> None:
+    driven = five_brokers(1, 2)
+    reassign(driven, 2, 3)
+    in_sync(driven, 1, 2)
+
+    assert moves(reassign(driven, 2, 4)) == ((2, 4, 1, 3), (1, 2), (3, 4), (1, 3))
+    assert moves(in_sync(driven, 1, 2, 3)) == ((2, 4, 1, 3), (1, 2, 3), (3, 4), (1, 3))
+    assert moves(in_sync(driven, 1, 2, 3, 4)) == ((2, 4), (2, 4), (), ())
+
+
+def test_a_reassignment_that_was_given_up_for_another_is_cancelled_to_what_was_before_both() -> None:
+    driven = five_brokers(1, 2)
+    reassign(driven, 2, 3)
+    reassign(driven, 2, 4)
+    cancelled = reassign(driven)
+
+    assert (set(cancelled.replicas), cancelled.adding_replicas, cancelled.removing_replicas) == ({1, 2}, (), ())
+
+
+def test_a_plan_that_is_sent_again_changes_nothing() -> None:
+    driven = five_brokers(1, 2)
+    begun = reassign(driven, 2, 3)
+
+    assert reassign(driven, 2, 3) == begun
+    assert moves(in_sync(driven, 1, 2, 3)) == ((2, 3), (2, 3), (), ())
+
+
+def test_a_replica_that_was_to_come_is_waited_for_though_the_plan_changed() -> None:
+    driven = five_brokers(1)
+    reassign(driven, 2)
+    reassign(driven, 2, 3, 4)
+
+    assert moves(in_sync(driven, 1, 3, 4)) == ((2, 3, 4, 1), (1, 3, 4), (2, 3, 4), (1,))
+    assert moves(in_sync(driven, 1, 3, 4, 2)) == ((2, 3, 4), (3, 4, 2), (), ())
+
+
+def test_replicas_that_come_and_go_are_told_in_ascending_order() -> None:
+    driven = five_brokers(3, 2, 1)
+
+    assert moves(reassign(driven, 5, 2, 4)) == ((5, 2, 4, 1, 3), (3, 2, 1), (4, 5), (1, 3))
+
+
+def test_a_replica_that_was_to_go_may_stay_after_all() -> None:
+    driven = five_brokers(1, 2)
+    reassign(driven, 2, 3)
+
+    assert moves(reassign(driven, 2, 3, 1)) == ((2, 3, 1), (1, 2), (3,), ())
+    assert moves(in_sync(driven, 1, 2, 3)) == ((2, 3, 1), (1, 2, 3), (), ())
+
+
+def test_fewer_replicas_are_had_when_all_that_stay_are_in_sync() -> None:
+    driven = five_brokers(1, 2, 3)
+    fence(driven, 2)
+    waiting = reassign(driven, 1, 2)
+    listed = driven.apply(driven.controller.decide(list_reassignments(None))).topics[0].partitions[0]
+
+    assert moves(waiting) == ((1, 2, 3), (1, 3), (), (3,))
+    assert (listed.replicas, listed.adding_replicas, listed.removing_replicas) == ([1, 2, 3], [], [3])
+
+    driven.register(registration(2, seed=8))
+    assert moves(in_sync(driven, 1, 2, 3)) == ((1, 2), (1, 2), (), ())
+
+
+def test_as_many_new_replicas_as_old_ones_are_enough_though_one_that_stays_is_not_in_sync() -> None:
+    driven = five_brokers(1, 2, 3)
+    fence(driven, 2)
+    reassign(driven, 1, 2, 4)
+
+    assert moves(in_sync(driven, 1, 3, 4)) == ((1, 2, 4), (1, 4), (), ())
+
+
+def test_while_a_reassignment_goes_on_the_size_is_that_of_its_goal() -> None:
+    driven = five_brokers(1, 2)
+    reassign(driven, 2, 3, 4)
+    for target, code in (([2, 3], 38), ([2, 3, 5], 0)):
+        request = reassign_partitions(("t", 0, target))
+        request.allow_replication_factor_change = False
+        response = driven.apply(driven.controller.decide(request))
+
+        assert response.responses[0].partitions[0].error_code == code
 
 
 def test_a_restart_of_the_only_broker_raises_the_leader_epoch() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.controller.snapshots import SnapshotId, decode_snapshot, encode_snapshot
 from odradek.kernel.metadata.features import METADATA_VERSION_MAX
-from odradek.kernel.metadata.image import MetadataImage
+from odradek.kernel.metadata.image import MetadataImage, is_reassigned
 from odradek.kernel.metadata.image_builder import ImageBuilder
 from odradek.kernel.metadata.records import decode_record, encode_record
 
@@ -22,6 +24,7 @@ from .controller_requests import (
     create_topics,
     delete_topics,
     incremental_alter,
+    reassign_partitions,
     topic,
 )
 from .metadata_helpers import DrivenController, registration
@@ -103,6 +106,34 @@ class ControllerMachine(RuleBasedStateMachine):
             self.epochs[number] = self.driven.register(registration(number, seed=seed))
             self.live.add(number)
 
+    @rule(name=NAMES, wanted=st.none() | st.lists(st.integers(1, 3), min_size=1, max_size=3, unique=True))
+    def reassign(self, name: str, wanted: list[int] | None) -> None:
+        before = self.partitions_of(name)
+        request = reassign_partitions(*((name, index, wanted) for index in range(len(before))))
+        response = self.driven.apply(self.driven.controller.decide(request))
+
+        for old, new, topics in zip(before, self.partitions_of(name), response.responses, strict=True):
+            (answer,) = topics.partitions
+            assert answer.error_code == 0 or old == new
+            if wanted is None:
+                assert answer.error_code or not is_reassigned(new)
+            elif answer.error_code == 0:
+                assert new.replicas == (*wanted, *new.removing_replicas)
+
+    @rule(name=NAMES, caught_up=st.sets(st.integers(1, 3)))
+    def catch_up(self, name: str, caught_up: set[int]) -> None:
+        """Leaders say that these replicas are in sync, and no others but themselves."""
+        for index, state in enumerate(self.partitions_of(name)):
+            if state.leader == -1:
+                continue
+            isr = [each for each in state.replicas if each in {*(caught_up & self.live), state.leader}]
+            self.driven.alter_isr(name, index, isr)
+
+            assert not is_reassigned(self.partitions_of(name)[index]) or set(isr) != set(state.replicas)
+
+    def partitions_of(self, name: str) -> Sequence[PartitionState]:
+        return self.driven.image.topics_by_name[name].partitions if name in self.topics else ()
+
     @invariant()
     def the_image_is_what_the_model_says(self) -> None:
         image = self.driven.image
@@ -124,7 +155,10 @@ class ControllerMachine(RuleBasedStateMachine):
                 assert state.leader != -1 or not self.live & set(state.isr)
                 assert state.isr or state.eligible_leader_replicas or state.last_known_elr
                 assert state.leader != -1 or state.isr or not self.live & set(state.eligible_leader_replicas)
-                assert set(state.isr) <= set(state.replicas)
+                assert set(state.isr) | set(state.eligible_leader_replicas) <= set(state.replicas)
+                assert set(state.last_known_elr) <= set(state.replicas)
+                assert {*state.adding_replicas, *state.removing_replicas} <= set(state.replicas)
+                assert set(state.removing_replicas) != set(state.replicas)
                 assert len(topic_image.directories[index]) == len(state.replicas)
                 key = (topic_image.topic_id, index)
                 assert self.leader_epochs.get(key, 0) <= state.leader_epoch
