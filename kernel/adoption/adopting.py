@@ -79,24 +79,25 @@ async def _adopt(
     adopt_topics(parts.published.image, parts.metadata.rules, [_found_partition(log, -1) for log in found])
     known = parts.published.image.topics_by_name
     new = [log for log in found if log.partition.topic not in known]
-    is_own = _is_among(directory, parts.options.config.log_dirs)
+    own = _own_name(directory, parts.options.config.log_dirs)
     worker = Workers(parts.machine.threads, 1)
     epochs: dict[object, int] = {}
     ids_end = 0
     for number, log in enumerate(new, start=1):
         on_begun(str(log.partition), number, len(new))
-        if not is_own:
-            await worker.do(engine.begin_adoption(log.partition, str(directory)))
+        await worker.do(engine.begin_adoption(log.partition, own or str(directory)))
         epochs[log.partition], known_ids_end = _look_into(engine, log, parts.options.config)
         ids_end = max(ids_end, known_ids_end)
     partitions = [_found_partition(log, epochs.get(log.partition, -1)) for log in found]
     await parts.metadata.log.submit(lambda controller, _now_ms: controller.reserve_producer_ids(ids_end))
     topics = await parts.metadata.log.submit(lambda controller, _now_ms: controller.adopt_topics(partitions))
-    return Adoption(topics, 0 if is_own else len(new))
+    return Adoption(topics, 0 if own else len(new))
 
 
-def _is_among(directory: Path, others: Sequence[str]) -> bool:
-    return directory.resolve() in {Path(other).resolve() for other in others}
+def _own_name(directory: Path, log_dirs: Sequence[str]) -> str | None:
+    """Return how `log.dirs` names a directory, None where it is another."""
+    here = directory.resolve()
+    return next((name for name in log_dirs if Path(name).resolve() == here), None)
 
 
 def _choose(found: Sequence[FoundLog], directory: Path, only: Collection[str]) -> list[FoundLog]:

@@ -416,12 +416,12 @@ class StorageEngine(Protocol):
         ...
 
     def begin_adoption(self, partition: TopicIdPartition, directory: str) -> DiskWork:
-        """Begin to copy the log of this topic name and number, found by `find_logs`, into a log directory.
+        """Begin to copy the log of this name and number, found by `find_logs`, into a log directory if it is in none.
 
-        The copy is checked as after a crash when it is opened; the original stays.
+        It is checked as after a crash when it is opened, but that gaps between segments stay; the original stays, too.
 
         Raises:
-            StorageError: The partition is here already; so does `finish`, also when a disk fails.
+            StorageError: The partition is elsewhere here, or open; so does `finish`, also when a disk fails.
         """
         ...
 

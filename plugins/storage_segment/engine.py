@@ -27,7 +27,7 @@ from odradek.kernel.api import (
 )
 
 from .checkpoints import Checkpoints
-from .engine_work import AdoptionWork, RemovalWork, failure_of, told
+from .engine_work import AdoptionInPlace, AdoptionWork, RemovalWork, failure_of, told
 from .flushing import run_all
 from .formats import (
     DELETE_DIRECTORY,
@@ -114,8 +114,7 @@ class SegmentEngine:
         delays = {DELETE_DIRECTORY: _DELETE_DELAY_MS, "": 0}
         for log_dir in self._dirs:
             for path in log_dir.leftovers:
-                mark = parse_directory_mark(path.name)
-                if mark in delays:
+                if (mark := parse_directory_mark(path.name)) in delays:
                     self._expiring.append((now_ms + delays[mark], path))
             self._homes.update(dict.fromkeys(log_dir.topic_ids, log_dir))
         self._openings.find(self._dirs)
@@ -429,9 +428,11 @@ class SegmentEngine:
         self._files.rename(future, target.path / str(key))
         self._files.fsync_directory(target.path)
 
-    def begin_adoption(self, partition: TopicIdPartition, directory: str) -> AdoptionWork:
+    def begin_adoption(self, partition: TopicIdPartition, directory: str) -> AdoptionWork | AdoptionInPlace:
         """See `StorageEngine.begin_adoption`."""
         key = partition.topic_partition
+        if key in self._homes and self._homes[key].name == str(Path(directory)) and key not in self._logs:
+            return AdoptionInPlace(self._adopted, key)
         self._check_absent(key)
         home = self._dirs.choose(None)
         return AdoptionWork(self, self._files, key, Path(directory) / str(key), home, self._copies.path_of(key, home))

@@ -135,6 +135,23 @@ class AdoptionWork:
         self.owner.end_adoption(self, error)
 
 
+@define(eq=False)
+class AdoptionInPlace:
+    """A log of another broker that lies in one of our directories already: it is opened as one that was copied is."""
+
+    adopted: set[TopicPartition]
+    key: TopicPartition
+
+    def run(self) -> None:
+        """See `DiskWork.run`: there is nothing to copy."""
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        if error is not None:
+            raise error
+        self.adopted.add(self.key)
+
+
 def failure_of(action: Callable[[], None]) -> Exception | None:
     """Return what of a disk or a log made an action fail, None when nothing did."""
     try:

@@ -14,6 +14,8 @@ from odradek.client import BlockingProducer
 from odradek.client.admin_values import ConfigEntry, ConfigSource
 from odradek.testing.running_broker import running_broker
 
+COMPACTED = Path(__file__).parents[1] / "plugins" / "storage_segment" / "golden" / "kafka-4.3.1"
+
 
 def test_a_topic_lives_and_goes(odradek: Any) -> None:
     created = odradek.ok("topics", "create", "life", "-p", "3", "-c", "retention.ms=1000")
@@ -270,6 +272,23 @@ def test_directories_that_lie_in_the_brokers_own_data_are_adopted_in_place(comma
         described = command.run("topics", "describe", "kept", "--json", "-b", broker.bootstrap).json
 
     assert [row["end"] for row in described[0]["partitions"]] == [1, 1]
+
+
+@pytest.mark.parametrize("into", ["ours", "theirs"])
+def test_what_compaction_left_is_adopted_whole(command: Any, tmp_path: Path, into: str) -> None:
+    theirs = tmp_path / "theirs"
+    for name in ("golden-0", "golden-1"):  # without the checkpoints of their directory, as in a backup
+        shutil.copytree(COMPACTED / name, theirs / name)
+    for path in (theirs / "golden-0").glob("00000000000000000018.*"):
+        path.unlink()
+    done = command.run("topics", "adopt", str(theirs), "--data-dir", str(tmp_path / into))
+
+    assert (done.status, done.err) == (0, "")
+
+    with running_broker(data_dir=tmp_path / into) as broker:
+        described = command.run("topics", "describe", "golden", "--json", "-b", broker.bootstrap).json
+
+    assert [row["end"] for row in described[0]["partitions"]] == [90, 2]
 
 
 def test_nothing_is_taken_where_a_partition_is_missing(command: Any, tmp_path: Path, written: Path) -> None:

@@ -122,6 +122,36 @@ def test_a_log_of_kafka_is_adopted_from_anywhere(tmp_path: Path) -> None:
         do_now(engine.begin_adoption(partition, str(GOLDEN)))
 
 
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_gap_that_compaction_left_stays_in_what_is_adopted(kafka_dir: Path, tmp_path: Path, is_own: bool) -> None:
+    theirs = kafka_dir / "logs0"
+    for path in (theirs / "golden-0").glob("00000000000000000018.*"):
+        path.unlink()
+    (theirs / "recovery-point-offset-checkpoint").unlink()  # as where logs were gathered, or renamed back
+    context = make_context(kafka_dir if is_own else tmp_path / "ours")
+    engine = SegmentEngine(context)
+    engine.start()
+    partition = engine.find_logs(str(theirs))[0].partition
+    do_now(engine.begin_adoption(partition, str(theirs)))
+    bases = [segment.base_offset for segment in engine.open_log(partition, CONFIG).segments()]
+    engine.close({})
+    again = SegmentEngine(context)
+    again.start()
+    log = again.open_log(partition, CONFIG)
+
+    assert bases == [segment.base_offset for segment in log.segments()] == [0, 36, 45, 63, 81]
+    assert (log.was_clean, log.log_end_offset) == (True, 90)
+
+
+def test_a_log_that_is_open_is_not_adopted_in_place(kafka_dir: Path) -> None:
+    engine = SegmentEngine(make_context(kafka_dir))
+    (found, _) = engine.start()
+    engine.open_log(found.partition, CONFIG)
+
+    with pytest.raises(StorageError, match="here already"):
+        engine.begin_adoption(found.partition, found.log_dir)
+
+
 def test_a_folder_without_an_id_is_found_when_it_holds_a_log(tmp_path: Path) -> None:
     for name, files in (
         ("old-7", ["00000000000000000000.log"]),
