@@ -22,7 +22,7 @@ it does:
 * aborted transactions are named by their first and last offset, so it does no harm when compaction has taken them;
 * where a piece begins is checked against the batch that the index named; where it does not fit, it moved;
 * a topic's id is looked at *after* its file was opened: whoever makes the topic anew makes the id first;
-* what moved is looked for again, and read from the broker when it is nowhere.
+* what moved is looked for again, in copies that the plan would have read, and read from the broker when it is nowhere.
 
 .. versionadded:: 0.1
 """

@@ -314,12 +314,19 @@ def _find_again(
     """Return the pieces of what is left of a piece, by what the directory and the bucket hold now.
 
     What was planned is below the last stable offset, and which of its transactions were aborted is known: so no broker
-    is needed to plan it anew.
+    is needed to plan it anew. Whose copy it may be is known too. Not any: one that led and died may have records there
+    that nobody else ever had.
     """
     rest = attrs.evolve(piece.range, start=min(max(position, piece.range.start), piece.range.end))
     if piece.moves >= MOVES_MAX:
         return [BrokerPiece(rest)]
-    facts = PartitionFacts(piece.topic_id, last_stable_offset=rest.end, high_watermark=_OFFSET_MAX)
+    facts = PartitionFacts(
+        piece.topic_id,
+        last_stable_offset=rest.end,
+        high_watermark=_OFFSET_MAX,
+        cluster_id=piece.owner.cluster_id,
+        leader_id=piece.owner.leader_id,
+    )
     settings = piece.settings
     local = tier = None
     with suppress(CannotReadError):

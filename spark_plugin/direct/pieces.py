@@ -53,6 +53,19 @@ class Tail(NamedTuple):
     next_offset: int
 
 
+class Owner(NamedTuple):
+    """Whose files and objects may be read for a piece: what brokers said when it was planned.
+
+    Attributes:
+        cluster_id: Whose partition; empty where that is not known.
+        leader_id: The node that led it, whose copy has all that was planned and nothing else; -1 where that is not
+            known.
+    """
+
+    cluster_id: str = ""
+    leader_id: int = -1
+
+
 def _count(aborted: tuple[AbortedRange, ...]) -> str:
     return f"<{len(aborted)} transactions>"
 
@@ -80,6 +93,7 @@ class SegmentPiece:
         tail: Where to stop in a segment that still grew; None for a closed one, which is read to its end.
         aborted: Aborted transactions with batches in these offsets; empty where everything is read.
         settings: Where to look when it moved.
+        owner: Whose it has to be there.
         moves: How often it was looked for anew.
     """
 
@@ -93,6 +107,7 @@ class SegmentPiece:
     tail: Tail | None
     aborted: tuple[AbortedRange, ...] = attrs.field(repr=_count)
     settings: DirectSettings = attrs.field(repr=False)
+    owner: Owner
     moves: int = 0
 
 
@@ -113,6 +128,7 @@ class TierPiece:
         anchor_offset: The last offset of the batch there, by the index; -1 at the object's beginning.
         aborted: Aborted transactions with batches in these offsets; empty where everything is read.
         settings: The store, and where to look when it moved.
+        owner: Whose it has to be there.
         moves: How often it was looked for anew.
     """
 
@@ -128,6 +144,7 @@ class TierPiece:
     anchor_offset: int
     aborted: tuple[AbortedRange, ...] = attrs.field(repr=_count)
     settings: DirectSettings = attrs.field(repr=False)
+    owner: Owner
     moves: int = 0
 
     @property

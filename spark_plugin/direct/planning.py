@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import attrs
 
 from ..ranges import OffsetRange
-from .pieces import AbortedRange, BrokerPiece, SegmentPiece, TierPiece
+from .pieces import AbortedRange, BrokerPiece, Owner, SegmentPiece, TierPiece
 from .sparse_index import BEGINNING, SparseIndex
 
 if TYPE_CHECKING:
@@ -211,6 +211,7 @@ def _direct(
                 tail=segment.tail,
                 aborted=overlapping(local.aborted, part.start, part.end),
                 settings=settings,
+                owner=Owner(facts.cluster_id, facts.leader_id),
             )
             for part in parts
         ], end
@@ -253,6 +254,7 @@ def _tier_pieces(
             anchor_offset=part.anchor_offset,
             aborted=overlapping(aborted, part.start, part.end),
             settings=settings,
+            owner=Owner(facts.cluster_id, facts.leader_id),
         )
 
 

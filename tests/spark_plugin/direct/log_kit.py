@@ -269,10 +269,12 @@ def compact(log: Log, first: int, last: int, choose: random.Random, *, drops_abo
 # -- on a disk ---------------------------------------------------------------------------------------------------------
 
 
-def write_data_dir(data_dir: Path, log: Log, *, first: int = 0, topic_id: uuid.UUID = TOPIC_ID) -> Path:
+def write_data_dir(
+    data_dir: Path, log: Log, *, first: int = 0, topic_id: uuid.UUID = TOPIC_ID, node_id: int = NODE_ID
+) -> Path:
     """Write a data directory with the log's segments from `first` on; return the log's directory."""
     data_dir.mkdir(exist_ok=True)
-    meta = encode_meta_properties(MetaProperties(CLUSTER_ID, NODE_ID, uuid.UUID(int=3)))
+    meta = encode_meta_properties(MetaProperties(CLUSTER_ID, node_id, uuid.UUID(int=3)))
     (data_dir / "meta.properties").write_bytes(meta)
     directory = data_dir / f"{PARTITION.topic}-{PARTITION.partition}"
     directory.mkdir()

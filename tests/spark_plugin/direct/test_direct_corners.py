@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ from odradek.spark_plugin.ranges import OffsetRange
 from odradek.testing.object_stores import MemoryObjectStore
 
 from .log_kit import (
+    NODE_ID,
     TOPIC_PARTITION,
     Log,
     Tier,
+    make_log,
     plan,
     read_pieces,
     settings_for,
@@ -169,6 +173,51 @@ def test_of_several_directories_the_one_that_has_it_is_read(log: Log, tmp_path: 
 
     assert {type(piece) for piece in plan(sources, log, 0, log.last_stable_offset)} == {SegmentPiece}
     assert not warnings
+
+
+@pytest.mark.parametrize("from_store", [False, True], ids=["segment", "object"])
+def test_what_moved_is_not_found_in_a_copy_that_the_plan_would_not_have_read(
+    log: Log, tmp_path: Path, *, from_store: bool
+) -> None:
+    """A broker that led and died may have records that nobody else ever had, and nobody has cut them off there."""
+    stale_log = make_log(random.Random(2), 18, segments_count=4)
+    write_data_dir(tmp_path / "a", stale_log, node_id=NODE_ID - 1)
+    directory = write_data_dir(tmp_path / "b", log, first=2 if from_store else 0)
+    tier = Tier(log)
+    if from_store:
+        tier.send([0, 1])
+    dirs = (str(tmp_path / "a"), str(tmp_path / "b"))
+    sources, warnings = sources_for(attrs.evolve(settings_for(has_store=from_store), data_dirs=dirs), tier.store)
+    end = log.segments[1].base_offset
+    facts = {TOPIC_PARTITION: attrs.evolve(log.facts(), leader_id=NODE_ID)}
+    [pieces] = sources.plan_pieces([OffsetRange(*TOPIC_PARTITION, 0, end)], facts, is_read_committed=False)
+    assert {type(piece) for piece in pieces} == {TierPiece if from_store else SegmentPiece}
+    if from_store:
+        tier.store.delete(tier.name_of(0))
+    for path in directory.glob(f"{0:020d}.*"):
+        path.unlink()
+
+    assert list(read_pieces(pieces, log, tier.store, is_read_committed=False)) == log.rows(
+        0, end, is_read_committed=False
+    )
+    with pytest.raises(PieceGoneError):
+        list(read_pieces(pieces, log, tier.store, is_read_committed=False, fallen_back=()))
+    assert not warnings
+
+
+def test_a_log_that_moved_to_another_disk_of_its_broker_is_found_there(log: Log, tmp_path: Path) -> None:
+    write_data_dir(tmp_path / "a", log, node_id=NODE_ID - 1)
+    directory = write_data_dir(tmp_path / "b", log)
+    names = ("a", "b", "c")
+    sources, _ = sources_for(attrs.evolve(settings_for(), data_dirs=tuple(str(tmp_path / name) for name in names)))
+    end = log.last_stable_offset
+    facts = {TOPIC_PARTITION: attrs.evolve(log.facts(), leader_id=NODE_ID)}
+    [pieces] = sources.plan_pieces([OffsetRange(*TOPIC_PARTITION, 0, end)], facts, is_read_committed=True)
+    write_data_dir(tmp_path / "c", log)
+    shutil.rmtree(directory)
+    read = read_pieces(pieces, log, fallen_back=())
+
+    assert list(read) == log.rows(0, end, is_read_committed=True)
 
 
 def test_an_empty_log_is_the_brokers(log: Log, tmp_path: Path) -> None:
