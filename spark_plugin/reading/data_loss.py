@@ -35,6 +35,7 @@ __all__ = [
     "check_start",
     "is_doubtful",
     "out_of_range",
+    "partitions_gone",
     "settle",
     "stream_outcome",
     "topic_gone",
@@ -222,6 +223,11 @@ def stream_outcome(start: Offsets, end: Offsets, ends: LogEnds, *, recreated: Co
         else:
             found.append(_kept(one, start[one], end[one], ends))
     return _merged(found)
+
+
+def partitions_gone(known: Offsets, there: Collection[TopicPartition]) -> Outcome:
+    """Return what is lost by partitions that were read and are not there."""
+    return _merged(_gone(one, known[one]) for one in sorted(known.keys() - set(there)))
 
 
 def is_doubtful(position: int, log_start: int, log_end: int) -> bool:

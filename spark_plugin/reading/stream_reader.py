@@ -21,18 +21,19 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ..client.errors import ClientError
+from ..client.leaders import GONE_MS
 from ..errors import AssignmentError, OptionError
 from ..first_contact import first_client
 from ..offsets import START, from_json_object, json_object, json_object_with_start, start_in
 from ..options.options import read_source_options
 from ..options.positions import EachOffset
 from ..ranges import EARLIEST, LATEST
-from .data_loss import TopicIds, check_start, settle, stream_outcome, went_back
+from .data_loss import TopicIds, check_start, partitions_gone, settle, stream_outcome, went_back
 from .planner import topics_to_describe
 from .rate_limit import TriggerPlanner
 from .survey import log_ends, offsets_at, offsets_of, survey
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from ..ranges import Offsets, TopicPartition
     from .read_task import ReadTask
     from .survey import Survey
+
+PAUSE_MS_MIN: Final = 100
+"""The least pause before brokers are asked again for partitions that they did not know."""
 
 _log = logging.getLogger(__name__)
 
@@ -156,13 +160,17 @@ class StreamReader:
             The end; `start` itself when there is nothing to read, or not yet enough.
 
         Raises:
+            DataLossError: A partition that was read is not there.
             AssignmentError: A topic that was never read is not there, or the options of a new query name other
                 partitions than there are.
             OptionError: They have it begin behind the end, or the offsets are those of another source.
             ClientError: No broker answers, or one refuses.
         """
         begin = self._begin(start)
-        found = survey(self._client, self.options.subscription, may_lack=self._may_lack(begin))
+        found = self._survey(begin, self._may_lack(begin))
+        if self.options.fail_on_data_loss:
+            # Not left to `plan`: then the end that lacks the partition would be in the checkpoint for good.
+            settle(partitions_gone(begin, found.partitions), fails=True)
         latest = self._ends_now(begin, found)
         self._known_ends = latest
         new = [one for one in found.partitions if one not in begin]
@@ -172,6 +180,25 @@ class StreamReader:
         if is_first:
             return json_object_with_start(end, begin)
         return start if end == begin else json_object(end)
+
+    def _survey(self, known: Collection[TopicPartition], may_lack: Collection[str]) -> Survey:
+        """Return which partitions there are; while a known one is missing they are asked for again.
+
+        A broker that lags behind may not have heard of it yet, and the right to see a topic may be away for a moment.
+        A topic that was made again may have fewer.
+        """
+        until_ms = self._now_ms() + GONE_MS
+        pause_ms = max(self.options.offset_retry_interval_ms, PAUSE_MS_MIN)
+        attempts = 1
+        while True:
+            found = survey(self._client, self.options.subscription, may_lack=may_lack)
+            missing = set(known).difference(found.partitions)
+            if not missing or (attempts >= self.options.offset_attempts and self._now_ms() >= until_ms):
+                return found
+            if {one.topic for one in missing} <= self._topic_ids.changed(found.topic_ids):
+                return found
+            attempts += 1
+            self._sleep(pause_ms / 1_000)
 
     def _ends_now(self, begin: Offsets, found: Survey) -> dict[TopicPartition, int]:
         """Return where the logs end; an end that went back is asked for again before it is believed."""
@@ -234,7 +261,7 @@ class StreamReader:
         until = from_json_object(end)
         if begin == until:
             return []
-        found = survey(self._client, self.options.subscription, may_lack=self._may_lack((*begin, *until)))
+        found = self._survey(until, self._may_lack((*begin, *until)))
         ends = self._log_ends(until, found)
         recreated = self._topic_ids.changed(found.topic_ids)
         outcome = stream_outcome(begin, until, ends, recreated=recreated)

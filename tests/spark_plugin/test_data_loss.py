@@ -21,6 +21,7 @@ from odradek.spark_plugin.reading.data_loss import (
     check_start,
     is_doubtful,
     out_of_range,
+    partitions_gone,
     settle,
     stream_outcome,
     topic_gone,
@@ -252,6 +253,17 @@ def test_a_task_whose_range_vanished_goes_on_with_what_is_left(
 )
 def test_a_position_that_the_log_has_is_asked_for_again(position: int, log: tuple[int, int], is_in_doubt: bool) -> None:
     assert is_doubtful(position, *log) is is_in_doubt
+
+
+def test_partitions_that_were_read_and_are_not_there_are_a_loss() -> None:
+    outcome = partitions_gone({P0: 5, P1: 7, U0: 0}, [P0])
+
+    assert outcome.ranges == ()
+    assert [(loss.event, loss.partition) for loss in outcome.losses] == [
+        (Event.PARTITION_GONE, P1),
+        (Event.PARTITION_GONE, U0),
+    ]
+    assert partitions_gone({P0: 5}, [P0, P1]) == Outcome(())
 
 
 @pytest.mark.parametrize(("is_recreated", "text"), [(False, "the topic is gone"), (True, "the topic id changed")])

@@ -17,8 +17,8 @@ from odradek.spark_plugin.reading.batch_reader import BatchReader
 from odradek.spark_plugin.reading.read_task import ReadTask, read
 from odradek.testing.running_cluster import RunningCluster, running_cluster
 from tests.spark_plugin.exactly_once_life import Life
-from tests.spark_plugin.test_reading_streams_of_topics import EARLIEST, batch, latest, offsets
-from tests.spark_plugin.test_reading_streams_of_topics import reader_of as stream_reader_of
+from tests.spark_plugin.stream_kit import EARLIEST, batch, latest, offsets
+from tests.spark_plugin.stream_kit import reader_of as stream_reader_of
 from tests.spark_plugin.test_reading_topics import FULL, rows_of
 from tests.spark_plugin.topic_kit import Kit, cells, open_kit
 from tests.waiting import until

@@ -1,25 +1,21 @@
-"""What a stream reader says to Spark: where batches begin and end, over restarts, losses and new partitions."""
+"""What a stream reader says to Spark: where batches begin and end, over restarts and new partitions."""
 
 from __future__ import annotations
 
 import json
 import logging
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from odradek.client import TopicPartition
-from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError
-from odradek.spark_plugin.offsets import JsonOffsets
-from odradek.spark_plugin.reading.read_task import read
+from odradek.spark_plugin.errors import AssignmentError, OptionError
 from odradek.spark_plugin.reading.stream_reader import StreamReader
 from odradek.testing.running_broker import RunningBroker, running_broker
+from tests.spark_plugin.stream_kit import EARLIEST, batch, latest, offsets, reader_of, through_json
 from tests.spark_plugin.topic_kit import QUIET, Kit, Record, Write, open_kit
-
-EARLIEST = {"startingOffsets": "earliest"}
-LENIENT = {**EARLIEST, "failOnDataLoss": "false"}
 
 
 @pytest.fixture(scope="module")
@@ -40,35 +36,6 @@ def topic(kit: Kit) -> str:
     topic = kit.new_topic()
     kit.fill(topic, 20)
     return topic
-
-
-def reader_of(kit: Kit, topic: str, options: Mapping[str, Any] | None = None) -> StreamReader:
-    given_options = {"kafka.bootstrap.servers": kit.bootstrap, "subscribe": topic}
-    given_options |= {key: str(value) for key, value in (options or {}).items()}
-    return StreamReader.of(given_options, [("partition", "int"), ("offset", "bigint")])
-
-
-def through_json(offset: JsonOffsets) -> JsonOffsets:
-    """Hand offsets over as Spark does: as text."""
-    loaded: JsonOffsets = json.loads(json.dumps(offset))
-    return loaded
-
-
-def batch(reader: StreamReader, start: JsonOffsets, end: JsonOffsets) -> list[tuple[int, int]]:
-    """Read a micro-batch: partitions and offsets."""
-    found: list[tuple[int, int]] = []
-    for task in pickle.loads(pickle.dumps(reader.plan(through_json(start), through_json(end)))):
-        for rows in read(task):
-            found += zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True)
-    return found
-
-
-def latest(reader: StreamReader, start: JsonOffsets) -> JsonOffsets:
-    return reader.latest_offset(through_json(start), is_limited=True)
-
-
-def offsets(count: int, start: int = 0, partition: int = 0) -> list[tuple[int, int]]:
-    return [(partition, offset) for offset in range(start, count)]
 
 
 def test_the_initial_offset_is_asked_for_once(kit: Kit, topic: str) -> None:
@@ -281,95 +248,6 @@ def test_a_reader_can_be_pickled(kit: Kit, topic: str) -> None:
     reader = pickle.loads(pickle.dumps(reader_of(kit, topic, EARLIEST)))
 
     assert reader.initial_offset() == {topic: {"0": 0}}
-
-
-# ------------------------------------------------------------------------------------------------------------ data loss
-
-
-def test_what_retention_took_before_a_batch_is_an_error_or_a_warning(
-    kit: Kit, topic: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    kit.admin.delete_records({TopicPartition(topic, 0): 15})
-    start, end = {topic: {"0": 5}}, {topic: {"0": 20}}
-
-    with pytest.raises(DataLossError, match="10 offsets are lost"):
-        reader_of(kit, topic, EARLIEST).plan(start, end)
-    with caplog.at_level(logging.WARNING):
-        assert batch(reader_of(kit, topic, LENIENT), start, end) == offsets(20, 15)
-    assert "10 offsets are lost" in caplog.text
-
-
-def test_a_topic_made_again_is_recognised_and_read_from_its_beginning(kit: Kit, topic: str) -> None:
-    readers = [reader_of(kit, topic, options) for options in (EARLIEST, LENIENT)]
-    firsts = [latest(reader, reader.initial_offset()) for reader in readers]
-    for reader, first in zip(readers, firsts, strict=True):
-        batch(reader, {topic: {"0": 0}}, first)
-    kit.make_again(topic)
-    kit.fill(topic, 30)  # more than before: offsets alone would not tell
-
-    seconds = [latest(reader, first) for reader, first in zip(readers, firsts, strict=True)]
-
-    with pytest.raises(DataLossError, match=r"topic id of .* changed"):
-        readers[0].plan(firsts[0], seconds[0])
-    assert batch(readers[1], firsts[1], seconds[1]) == offsets(30)
-
-
-def test_a_log_that_ends_before_the_checkpoint_is_an_error_or_a_warning(kit: Kit, topic: str) -> None:
-    quick = {"fetchOffset.retryIntervalMs": 0}
-    failing, lenient = reader_of(kit, topic, {**EARLIEST, **quick}), reader_of(kit, topic, {**LENIENT, **quick})
-    start = {topic: {"0": 1000}}
-    end = latest(failing, start)
-
-    assert end == {topic: {"0": 20}}
-    with pytest.raises(DataLossError, match="changed from 1000 to 20"):
-        failing.plan(start, end)
-    assert batch(lenient, start, end) == []
-    assert latest(lenient, end) == end
-
-
-def test_a_deleted_topic_is_an_error_or_dropped(kit: Kit) -> None:
-    gone, kept = kit.new_topic(), kit.new_topic()
-    for name in (gone, kept):
-        kit.fill(name, 5)
-    failing, lenient = (reader_of(kit, f"{gone},{kept}", options) for options in (EARLIEST, LENIENT))
-    start = {gone: {"0": 5}, kept: {"0": 0}}
-    kit.admin.delete_topic(gone)
-
-    with pytest.raises(DataLossError, match=f"{gone}-0 has been deleted"):
-        failing.plan(start, latest(failing, start))
-    lenient.prepare_available_now()
-    end = latest(lenient, start)
-    assert end == {kept: {"0": 5}}
-    assert batch(lenient, start, end) == offsets(5)
-
-
-def test_a_topic_that_was_dropped_may_stay_away_and_come_back(kit: Kit) -> None:
-    gone, kept = kit.new_topic(), kit.new_topic()
-    kit.fill(kept, 5)
-    start = {gone: {"0": 5}, kept: {"0": 5}}
-    kit.admin.delete_topic(gone)
-    lenient = reader_of(kit, f"{gone},{kept}", LENIENT)
-    dropped = latest(lenient, start)
-
-    assert batch(lenient, start, dropped) == []
-    assert latest(lenient, dropped) == dropped == {kept: {"0": 5}}
-    kit.fill(kept, 3)
-    onward = latest(lenient, dropped)
-    assert batch(lenient, dropped, onward) == offsets(8, 5)
-    with pytest.raises(AssignmentError, match=f"no such topic: '{gone}'"):
-        latest(reader_of(kit, f"{gone},{kept}", EARLIEST), dropped)
-
-
-def test_compaction_gaps_and_markers_are_never_a_loss(kit: Kit) -> None:
-    topic = kit.new_topic()
-    kit.write(topic, *[Write(0, (Record(b"k", b"v"),), is_committed=flag) for flag in (True, False, True)])
-    reader = reader_of(kit, topic, {**EARLIEST, "kafka.isolation.level": "read_committed"})
-    start = reader.initial_offset()
-    end = latest(reader, start)
-
-    assert end[topic] == {"0": 6}
-    assert batch(reader, start, end) == [(0, 0), (0, 4)]
-    assert latest(reader, end) == end
 
 
 # ------------------------------------------------------------------------------------------------------------- the rest
