@@ -1,7 +1,8 @@
 """Pure core: what a client knows of its cluster: brokers, topics, leaders and their epochs, and how old that is.
 
 Answers to Metadata flow in by `update`; a leader that a Produce or Fetch answer names (KIP-951) by `set_leader`. Leader
-epochs never go back: an answer from a broker that lags behind changes nothing for partitions known better.
+epochs never go back: an answer from a broker that lags behind changes nothing for partitions known better. Nor do the
+partitions of a topic become fewer while its id is the same.
 
 *Source:* `org.apache.kafka.clients.Metadata`; KIP-320 (epochs), KIP-516 (topic ids), KIP-951.
 
@@ -140,7 +141,8 @@ class Cluster:
         self.topic_errors.pop(topic.name, None)
         known = self.topics.get(topic.name)
         is_same = known is not None and known.topic_id == topic.topic_id
-        partitions = {}
+        # Partitions are added and never taken away: who names fewer of the same topic has not heard of the others yet.
+        partitions = dict(known.partitions) if known is not None and is_same and topic.topic_id != ZERO_ID else {}
         for item in sorted(topic.partitions, key=lambda item: item.partition_index):
             info = PartitionInfo(
                 topic.name,
