@@ -33,7 +33,7 @@ from .fetch_throttling import is_throttled
 from .request_operation import RequestOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Hashable, Iterable
+    from collections.abc import Callable, Container, Hashable, Iterable, Sized
 
     from ..contracts.api_handler import RequestContext
     from ..partitions.replica import Replica
@@ -112,6 +112,11 @@ class FetchResult:
         if not self.cut:
             return self.size_bytes
         return self.size_bytes + sum(bytes_left for _target, bytes_left in self.cut)
+
+
+def nothing_new(targets: Sized) -> FetchResult:
+    """Return what a read within a session gives of targets that are known to have nothing new."""
+    return FetchResult([None] * len(targets))
 
 
 def read_targets(
@@ -456,6 +461,8 @@ class FetchOperation(RequestOperation):
     def _read(self) -> FetchResult:
         session = self.session
         only = self._ready_by_target if session.is_incremental else None
+        if only is not None and not only:
+            return nothing_new(session.targets)
         return read_targets(
             self.replicas, session.targets, self.limits, is_incremental=session.is_incremental, only=only
         )

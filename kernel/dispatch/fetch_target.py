@@ -70,6 +70,14 @@ class FetchTarget:
             self.quiet.end()
             self.quiet = None
 
+    def is_told_all_of(self, replica: Replica) -> bool:
+        """Return whether a reader who has all records of a replica, in its epoch, was told all the rest."""
+        return (
+            self.told_high_watermark == replica.high_watermark
+            and self.told_log_start_offset == replica.log.log_start_offset
+            and self.max_bytes >= 0
+        )
+
     def is_news(self, answer: PartitionData) -> bool:
         """Return whether an incremental answer has to hold this, and take note of what is then told."""
         if answer.error_code:

@@ -30,7 +30,7 @@ TARGETS_PER_SLICE: Final = 200
 
 def note_positions(
     replicas: Replicas, targets: Iterable[FetchTarget], limits: FetchLimits, stamp: Stamp | None = None
-) -> None:
+) -> bool:
     """Take note of what a follower has, once for each of its requests: that may commit records others wait for.
 
     Targets that cannot be read are passed over here: reading them tells the follower why. So are those whose reader is
@@ -41,12 +41,17 @@ def note_positions(
         targets: What it asks for.
         limits: Of the request.
         stamp: Of its session, which gets its time for all targets of which the request says what the one before did.
+
+    Returns:
+        Whether that was so of all, and each was told all that there is: within a session a read would give nothing.
     """
     if limits.keeps_positions:
         stamp = None
-    if not limits.is_stale:
-        _note_some(replicas, targets, limits, stamp)
-        _note_heard(stamp, limits)
+    if limits.is_stale:
+        return False
+    is_quiet = _note_some(replicas, targets, limits, stamp)
+    _note_heard(stamp, limits)
+    return is_quiet
 
 
 async def note_in_slices(
@@ -68,12 +73,16 @@ def _note_heard(stamp: Stamp | None, limits: FetchLimits) -> None:
         stamp.heard_ms = limits.now_ms
 
 
-def _note_some(replicas: Replicas, targets: Iterable[FetchTarget], limits: FetchLimits, stamp: Stamp | None) -> None:
+def _note_some(replicas: Replicas, targets: Iterable[FetchTarget], limits: FetchLimits, stamp: Stamp | None) -> bool:
+    is_quiet = True
     for target in targets:
-        if target.quiet is not None:
-            if stamp is not None and target.quiet.is_repeated(stamp, limits.broker_epoch):
+        quiet = target.quiet
+        if quiet is not None:
+            if stamp is not None and quiet.is_repeated(stamp, limits.broker_epoch):
+                is_quiet = is_quiet and target.is_told_all_of(quiet.replica)
                 continue
             target.end_quiet()
+        is_quiet = False
         try:
             replica = find_replica(replicas, target, limits.version)
             replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
@@ -81,6 +90,7 @@ def _note_some(replicas: Replicas, targets: Iterable[FetchTarget], limits: Fetch
             continue
         if replica.is_follower(limits.replica_id) and has_all_below(replica, target):
             _note(replicas, replica, target, limits, stamp)
+    return is_quiet
 
 
 def _note(replicas: Replicas, replica: Replica, target: FetchTarget, limits: FetchLimits, stamp: Stamp | None) -> None:

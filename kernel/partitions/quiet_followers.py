@@ -53,15 +53,16 @@ class QuietFollower:
     the replica leads no more in this epoch.
 
     Attributes:
+        replica: That leads.
         told: The last fetch that the election was told of.
         stamp: When it was heard last: the session's own, as long as its fetches repeat this one.
     """
 
-    __slots__ = ("_leader_epoch", "_replica", "_state", "stamp", "told")
+    __slots__ = ("_leader_epoch", "_state", "replica", "stamp", "told")
 
     def __init__(self, replica: Replica, told: FollowerFetch, stamp: Stamp) -> None:
         """Take what the election was told."""
-        self._replica = replica
+        self.replica = replica
         self._state = replica.state
         self._leader_epoch = replica.leader_epoch
         self.told = told
@@ -77,7 +78,7 @@ class QuietFollower:
 
         Hot: it is asked for every partition of a follower's session.
         """
-        replica = self._replica
+        replica = self.replica
         return (
             self.stamp is stamp
             and replica.is_leader
@@ -97,7 +98,7 @@ class QuietFollower:
         heard_ms = self.stamp.heard_ms
         if heard_ms > self.told.now_ms:
             self.told = self.told._replace(now_ms=heard_ms)
-            replica = self._replica
+            replica = self.replica
             replica.raise_high_watermark(replica.election.follower_fetch(*self.told))
 
 

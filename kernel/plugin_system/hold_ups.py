@@ -2,7 +2,7 @@
 
 A thread asks trio's run for a sign of life, and where none comes in time it looks at what the run is doing:
 
-    thread   ── sign of life? ──>  trio's run        twice a second, by `run_sync_soon`: nothing on the hot path
+    thread   ── sign of life? ──>  trio's run        once a second, by `run_sync_soon`: nothing on the hot path
              <── here ───────────  or nothing for `LIMIT_S`:  whose code is it in? the same call still, a little later?
 
 A broker that is merely busy, or starved of its processor, is in no plugin's call for long, and is not reported.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PAUSE_S: Final = 0.5
+PAUSE_S: Final = 1.0
 LIMIT_S: Final = 1.0
 SECOND_LOOK_S: Final = 0.25
 

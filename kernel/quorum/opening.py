@@ -114,6 +114,7 @@ def open_quorum_log(
         directory_id=directory_id,
         fixed=_by_ids(beside.static_voters),
         machine=machine,
+        fetch_timeout_ms=config.get_int("controller.quorum.fetch.timeout.ms"),
     )
     opened.tell_voters()
     return opened

@@ -81,6 +81,7 @@ class QuorumLog(PartitionRecords):
         directory_id: uuid.UUID,
         fixed: ElectionInput,
         machine: Machine,
+        fetch_timeout_ms: int,
     ) -> None:
         """Take an open log, all of which is durable, and its election, which was told nothing yet.
 
@@ -103,6 +104,7 @@ class QuorumLog(PartitionRecords):
             VoterKeeper(log, state, machine.clock.now_ms, self._take_control_records),
             clock=machine.clock,
             worker=Workers(machine.threads, 1),
+            fetch_timeout_ms=fetch_timeout_ms,
         )
 
     def __repr__(self) -> str:

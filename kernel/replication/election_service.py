@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 TICK_MS: Final = 25
 """How often time passes: a small part of what voters wait for each other at the least (50 ms)."""
-CALM_TICK_MS: Final = 100
-"""How often where a leader leads and is followed: a small part of the time-outs that end that."""
+CALM_TICK_MS: Final = 250
+"""How often where a leader leads and is followed: that a process wakes up costs more than what it does then."""
+CALM_TICKS_MIN: Final = 8
+"""So often at the least while a voter waits for its leader: a small part of the time-outs that end the calm."""
 UNREST_MS: Final = 3000
 """So long after anything but an answered fetch, it is not calm: longer than an election takes."""
 
@@ -60,6 +62,7 @@ class ElectionService:
         *,
         clock: Clock,
         worker: Workers,
+        fetch_timeout_ms: int,
     ) -> None:
         """Make it.
 
@@ -69,9 +72,11 @@ class ElectionService:
             keeper: Keeps and appends.
             clock: The monotonic one.
             worker: The thread that keeps; nobody's else, for votes wait for it.
+            fetch_timeout_ms: How long a voter waits for its leader.
         """
         self._election, self._replica, self._keeper = election, replica, keeper
         self._clock, self._worker = clock, worker
+        self._calm_tick_ms = max(TICK_MS, min(CALM_TICK_MS, fetch_timeout_ms // CALM_TICKS_MIN))
         self._asked: dict[int, _Asked] = {}
         self._correlation_id = 0
         self._effects_left = EFFECTS_MAX
@@ -148,7 +153,7 @@ class ElectionService:
                     self._restless_ms = now_ms
                 await self._carry_out(send)
                 is_calm = now_ms - self._restless_ms >= UNREST_MS
-                with trio.move_on_after((CALM_TICK_MS if is_calm else TICK_MS) / 1000):
+                with trio.move_on_after((self._calm_tick_ms if is_calm else TICK_MS) / 1000):
                     await self._woken.wait()
         finally:
             self._has_ended = True

@@ -26,7 +26,7 @@ THROTTLED_MS: Final = 100
 THROTTLED_VOTER_MS: Final = 500
 """How often one that votes is asked for all the same, for a batch: who never asks for it does not hear who leads it."""
 THROTTLED_VOTER_BYTES: Final = 1
-PLANNED_MS_MAX: Final = 2000
+PLANNED_MS_MAX: Final = 5000
 """So long a leader may not hear where a follower's log begins by now: it is asked before records are deleted."""
 
 

@@ -16,7 +16,13 @@ from odradek.kernel.contracts.election import Election, ElectionInput, FetchEnde
 from odradek.kernel.errors import KafkaError, PluginError, StorageError
 from odradek.kernel.machine.clock import TrioClock
 from odradek.kernel.machine.threads import Threads, Workers
-from odradek.kernel.replication.election_service import CALM_TICK_MS, TICK_MS, UNREST_MS, ElectionService
+from odradek.kernel.replication.election_service import (
+    CALM_TICK_MS,
+    CALM_TICKS_MIN,
+    TICK_MS,
+    UNREST_MS,
+    ElectionService,
+)
 from odradek.kernel.wire.messages.api_52_vote import VoteRequest, VoteResponse
 
 
@@ -122,6 +128,7 @@ class Rig:
             self.replica,
             clock=TrioClock(),
             worker=Workers(cast("Threads", self.disk), 1),
+            fetch_timeout_ms=CALM_TICK_MS * CALM_TICKS_MIN,
         )
 
     async def serve(self) -> None:

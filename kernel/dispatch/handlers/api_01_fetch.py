@@ -27,6 +27,7 @@ from ..fetch_operation import (
     FetchResult,
     begin_cold_read,
     find_watched,
+    nothing_new,
     read_targets,
 )
 from ..fetch_throttling import throttled_bytes
@@ -239,11 +240,15 @@ class FetchHandler:
         repeated: RepeatedFetch | None = None,
     ) -> Answer:
         targets = session.targets
+        is_quiet = False
         if limits.is_follower:
             limits.is_stale = self._is_stale(limits)
-            note_positions(self._replicas, targets, limits, session.stamp)
+            is_quiet = note_positions(self._replicas, targets, limits, session.stamp)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
-        result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
+        if is_quiet and is_incremental:
+            result = nothing_new(targets)
+        else:
+            result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
         wait_ms = self._wait_ms(request, limits, targets, result)
         if not wait_ms:
             for target in result.cold:
