@@ -181,7 +181,7 @@ class ReplicaLifecycle:
             replica.go_offline("the replica moved to another broker", ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self._replicas.progressed((replica,))
             if replica.tiered_log is not None:
-                replica.tiered_log.unwrap()  # what is in the store is the other brokers'
+                self._opener.tiers.give_up(replica.tiered_log)
             self._delete_log(topic, replica.partition)
 
     def apply_leadership(self, replica: Replica, state: PartitionState) -> None:

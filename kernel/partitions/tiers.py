@@ -70,6 +70,19 @@ class Tiers:
             replica.producers.transactions.advance_log_start(replica.log.log_start_offset)
             self.delete(replica.partition)
 
+    @staticmethod
+    def give_up(tiered_log: TieredLog) -> None:
+        """Have the tier forget a log that is about to be deleted; what is in the store is other brokers'.
+
+        Whatever goes wrong is logged, and nothing else: the log may be offline or closed, and goes all the same.
+        """
+        try:
+            tiered_log.unwrap()
+        except StorageError as error:
+            log.info("%s", error)
+        except Exception:
+            log.exception("what the tier keeps of %s is not removed", tiered_log.partition.topic_partition)
+
     def delete(self, partition: TopicIdPartition) -> None:
         """Have what a partition has in the store removed; a tier that fails is logged, and nothing else."""
         if self._tier is not None:

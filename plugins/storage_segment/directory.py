@@ -200,6 +200,8 @@ class LogDirectory:
 
     def delete_sidecar(self, offset: int, kind: str) -> None:
         """See `PartitionLog.delete_sidecar`."""
+        if not self.is_made:
+            return  # it has none, and there is nothing to be listed
         self._sidecars = None
         try:
             self._files.unlink(self.sidecar_path(offset, kind))

@@ -146,6 +146,15 @@ def test_a_living_topic_goes_under_a_tier_and_out_of_it(tmp_path: Path) -> None:
         until(lambda: not segments_in(tmp_path / "store"))
 
 
+def test_a_topic_that_nothing_was_sent_to_goes_out_of_its_tier_and_is_served(tmp_path: Path) -> None:
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        create(client, remote_storage_enable="true", remote_log_delete_on_disable="true")
+        assert alter(client, TOPIC, "t", "remote.storage.enable", "false") == ErrorCode.NONE
+
+        assert produce(client, "t", batch_of(b"first")) == (ErrorCode.NONE, 0)
+        assert b"first" in fetch(client, 0)[1]
+
+
 def test_a_deleted_topic_leaves_the_store(tmp_path: Path) -> None:
     with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
         create(client, remote_storage_enable="true")

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from odradek.kernel.contracts.cleanup import CleanupSettings
+from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import PartitionLog
 from odradek.kernel.contracts.tiering import TieredLog, TierSettings
 from odradek.kernel.errors import ErrorCode, KafkaError
@@ -20,7 +21,9 @@ from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.types import IsolationLevel, TopicIdPartition
+from odradek.plugins.storage_tiered.log import TieredPartitionLog
 from odradek.testing.far_tier import FarLog, FarTier
+from tests.plugins.storage_tiered.tiered_house import House
 
 from .hosted import Hosted, unlimited
 
@@ -92,6 +95,49 @@ def test_a_living_topic_is_put_under_a_tier_and_taken_out_of_it(hosted: Hosted, 
         read_size(replica, 5)
     assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert read_size(replica, 6) > 0
+
+
+def test_a_topic_that_nothing_was_written_to_is_taken_out_of_its_tier(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "hosted", tier=House(tmp_path / "house").tier)
+    hosted.open("t", 2, tier=TIERED)
+
+    run_at_once(hosted.lifecycle.reconfigure_topic_in_steps("t", hosted.plan()))
+
+    assert [replica.offline_reason for replica in hosted.replicas] == [None, None]
+    assert hosted.produce("t", 0, 3).log.log_end_offset == 3
+    hosted.lifecycle.close()
+
+
+@pytest.mark.parametrize("state", ["empty", "offline", "closed", "a bug"])
+def test_a_tiered_replica_moves_away_whatever_is_wrong_with_it(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tier = House(tmp_path / "house").tier
+    hosted = Hosted(tmp_path / "hosted", tier=tier)
+    hosted.open("t", tier=TIERED)
+    replica = replica_of(hosted)
+    tiered = replica.tiered_log
+    assert isinstance(tiered, TieredPartitionLog)
+    if state != "empty":
+        hosted.produce("t", 0, 3)
+    if state == "offline":
+        tiered.inner.set_offline("the disk failed")
+    elif state == "closed":
+        tiered.inner.close()
+    elif state == "a bug":
+        monkeypatch.setattr(type(tiered), "unwrap", lambda self: 1 // 0)
+    moved = PartitionState(leader=2, leader_epoch=1, partition_epoch=1, replicas=(2,), isr=(2,))
+    stays = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
+    topic = hosted.replicas.topics["t"]
+
+    hosted.lifecycle.open_topic("t", topic.topic_id, topic.plan, {0: moved, 1: stays})
+
+    assert topic.elsewhere == {0: moved}
+    assert hosted.replicas.get("t", 1).is_leader
+    assert not Path(replica.log.log_dir, "t-0").exists()
+    assert (replica.partition in {log.partition for log in tier.logs}) == (state == "a bug")
+    assert ("what the tier keeps of t-0" in caplog.text) == (state == "a bug")
+    hosted.lifecycle.close()
 
 
 def test_deleting_a_topic_reaches_the_store(hosted: Hosted, tier: FarTier) -> None:

@@ -38,6 +38,8 @@ class StorageNewLogsContract(StorageKit):
 
     def test_a_small_file_beside_a_log_that_nothing_was_written_to_is_kept(self, tmp_path: Path) -> None:
         log = self.open(tmp_path)
+        log.delete_sidecar(0, "snapshot")
+        assert list(log.sidecars("snapshot")) == [], "and there was none"
         log.write_sidecar(0, "snapshot", b"state")
         log.append_sidecar(0, "txnindex", b"entry")
 

@@ -324,6 +324,17 @@ class TieringContract:
 
         self._run(tmp_path, check)
 
+    def test_unwrapped_before_anything_was_written_it_is_an_empty_log(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            async with self.hosted(tmp_path) as host:
+                alone = host.log.unwrap()
+
+                assert alone is host.inner
+                assert (alone.log_start_offset, alone.log_end_offset) == (0, 0)
+                assert len(fill(alone, 0, 3)) == len(list(alone.batches(0)))
+
+        trio.run(main)
+
 
 def keep(log: TieredLog) -> None:
     """Flush, and keep the producers' state where the active segment begins, as a replica does when it rolls."""
