@@ -47,8 +47,7 @@ class TierSettings:
     """A topic's settings as far as tiering needs them; Kafka's keys with dots as underscores.
 
     Attributes:
-        local_retention_ms: How long segments stay local after they were uploaded; `retention.ms` where that is asked
-            for (-2); -1 for ever.
+        local_retention_ms: How long segments stay local after their upload; -2 as long as `retention.ms`; -1 for ever.
         local_retention_bytes: How much of the log stays local; in the same way.
         remote_log_copy_disable: Nothing more is uploaded; what is remote can be read and expires.
         cleanup: The topic's settings for cleanup, of both tiers together.
@@ -149,8 +148,8 @@ class TieredLog(PartitionLog, Protocol):
 class Tier(Protocol):
     """What a plugin offers in `odradek_tier`. One for each broker, owned by the reactor's task."""
 
-    def wrap(self, partition_log: PartitionLog, settings: TierSettings) -> TieredLog:
-        """Wrap a log that was just opened, or whose topic begins to be tiered. Waits for nothing but local files.
+    def wrap(self, partition_log: PartitionLog, settings: TierSettings, *, is_new: bool) -> TieredLog:
+        """Wrap a log that was just opened or, `is_new`, whose topic begins to be tiered: what was kept is outdated.
 
         Raises:
             StorageError: What is kept locally about the remote part cannot be read.
@@ -158,8 +157,9 @@ class Tier(Protocol):
         ...
 
     def delete(self, partition: TopicIdPartition) -> None:
-        """Have everything of a partition removed from the store, in the background, also when it cannot be reached now.
+        """Have everything of a partition of a deleted topic removed from the store, also when that is away now."""
+        ...
 
-        Its topic was deleted, or is not tiered any more (`remote.log.delete.on.disable`).
-        """
+    def switch_off(self, partition: TopicIdPartition) -> None:
+        """Have its leader remove what was sent so far: its topic is not tiered any more, and may be again."""
         ...

@@ -5,8 +5,8 @@ Owned by the reactor's task, as the logs are.
 | a topic's `remote.storage.enable` | what becomes of its logs |
 | --- | --- |
 | is true when a log is opened | it is wrapped, before anything reads it |
-| becomes true | the same, under the replica that serves |
-| becomes false | the log goes on with what is local; what is remote is removed |
+| becomes true | the same, under the replica that serves; what it knew when it was tiered before is forgotten |
+| becomes false | the log goes on with what is local; its leader has what is remote removed |
 | its topic is deleted | what is remote is removed too |
 """
 
@@ -34,8 +34,15 @@ class Tiers:
     def __init__(self, tier: Tier | None) -> None:
         self._tier = tier
 
-    def wrap(self, partition_log: PartitionLog, settings: TierSettings | None) -> TieredLog | None:
+    def wrap(
+        self, partition_log: PartitionLog, settings: TierSettings | None, *, is_new: bool = False
+    ) -> TieredLog | None:
         """Return a log's wrapping, None where its topic wants none.
+
+        Args:
+            partition_log: The log.
+            settings: What its topic wants.
+            is_new: Whether it was served without a tier until now.
 
         Raises:
             StorageError: The topic is tiered and this broker is not: what is local is not the whole log.
@@ -47,7 +54,7 @@ class Tiers:
                 f"{partition_log.partition.topic_partition} has records in a remote store, and tiered storage is off: "
                 "start with remote.log.storage.system.enable=true, or delete the topic"
             )
-        wrapped = self._tier.wrap(partition_log, settings)
+        wrapped = self._tier.wrap(partition_log, settings, is_new=is_new)
         check_made(wrapped, TieredLog, "a tiered log", self._tier)
         return wrapped
 
@@ -63,12 +70,13 @@ class Tiers:
         elif settings is not None:
             # What is there may leave once it was sent: for that it has to be closed, with a snapshot at its end.
             replica.log.roll()
-            replica.take_log(replica.log, self.wrap(replica.log, settings))
+            replica.take_log(replica.log, self.wrap(replica.log, settings, is_new=True))
             replica.keep_producers_at_end()
         elif tiered is not None:
             replica.take_log(tiered.unwrap(), None)
             replica.producers.transactions.advance_log_start(replica.log.log_start_offset)
-            self.delete(replica.partition)
+            if self._tier is not None:
+                self._tier.switch_off(replica.partition)
 
     @staticmethod
     def give_up(tiered_log: TieredLog) -> None:

@@ -1,6 +1,6 @@
-"""Shell: removes from a bucket what nobody needs: partitions that were deleted, and garbage.
+"""Shell: removes from a bucket what nobody needs: partitions that were deleted or switched off, and garbage.
 
-A deletion first puts a manifest that names nothing. Broken off at any later point, it leaves garbage and no holes, and
+A removal first puts a manifest that names nothing. Broken off at any later point, it leaves garbage and no holes, and
 whoever collects finishes it. All of it blocks, and is for worker threads.
 
 .. versionadded:: 0.1
@@ -8,12 +8,16 @@ whoever collects finishes it. All of it blocks, and is for worker threads.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
 
+from odradek.kernel.api import ObjectMissingError
+
+from .documents import CorruptDocumentError
 from .garbage import is_deleted, partition_garbage
-from .manifests import load_newest, put_next
+from .manifests import FencedError, load_newest, load_version, put_next, stored_versions
 from .names import (
     TOPICS_PREFIX,
     ManifestName,
@@ -26,7 +30,7 @@ from .names import (
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Mapping
 
     from odradek.kernel.api import ObjectInfo, ObjectStore, TopicIdPartition
 
@@ -52,16 +56,64 @@ def remove_partition(store: ObjectStore, partition: TopicIdPartition) -> None:
 
     Args:
         store: Where.
-        partition: It was deleted, or is not tiered any more: nobody writes there.
+        partition: Its topic was deleted: nobody writes there, ever.
 
     Raises:
         RemoteStoreError: The store fails: some is left, and no manifest names it.
     """
     newest = load_newest(store, partition)
-    if newest is not None and (newest.segments or newest.abandoned):
+    if newest is not None and newest.names_anything:
         put_next(store, newest.without_anything())
     _remove(store, _manifests_last(store.list(partition_prefix(partition))))
     _remove_topic_file(store, partition)
+
+
+def empty_partition(
+    store: ObjectStore, partition: TopicIdPartition, *, leader_epoch: int, log_start_offset: int
+) -> None:
+    """Remove what was sent of a partition whose topic is not tiered any more. Called by its leader. May be repeated.
+
+    The last word is a manifest that names nothing, and stays: versions go on from there should the topic be tiered
+    again, and who missed that it was not finds out (`Manifest.emptied_version`). Only what manifests named goes; what
+    they never did is left to `collect_deleted`.
+
+    Args:
+        store: Where.
+        partition: Which.
+        leader_epoch: Under which this broker leads it.
+        log_start_offset: Where its log, which is only local now, begins.
+
+    Raises:
+        FencedError: A later leader was there: it may have sent something since.
+        ManifestMovedError: An upload of this broker was under way: to be tried again.
+        RemoteStoreError: The store fails: some is left, and no manifest names it.
+    """
+    newest = load_newest(store, partition)
+    if newest is None:
+        return
+    if newest.leader_epoch > leader_epoch:
+        raise FencedError(
+            f"version {newest.version} of the manifest of {partition} in {store.url} was written under leader epoch "
+            f"{newest.leader_epoch}, this broker's is {leader_epoch}",
+            newest.leader_epoch,
+        )
+    if newest.names_anything:
+        newest = put_next(store, newest.with_leader_epoch(leader_epoch).emptied(log_start_offset))
+    for version in stored_versions(store, partition):
+        if version < newest.version:
+            with suppress(ObjectMissingError, CorruptDocumentError):
+                for name in load_version(store, partition, version).object_names():
+                    store.delete(name)
+
+
+def is_emptied(store: ObjectStore, partition: TopicIdPartition) -> bool:
+    """Say whether nothing of a partition counts any more.
+
+    Raises:
+        RemoteStoreError: The store fails, or the newest manifest cannot be read.
+    """
+    newest = load_newest(store, partition)
+    return newest is None or not newest.names_anything
 
 
 def collect_partition(store: ObjectStore, partition: TopicIdPartition, *, now_ms: int, grace_ms: int) -> Collected:
@@ -81,12 +133,12 @@ def collect_partition(store: ObjectStore, partition: TopicIdPartition, *, now_ms
     return _remove(store, partition_garbage(objects, newest, now_ms=now_ms, grace_ms=grace_ms))
 
 
-def collect_deleted(store: ObjectStore, known: Collection[uuid.UUID], *, now_ms: int, grace_ms: int) -> Collected:
-    """Finish deletions that were broken off, of topics that the cluster does not know any more. Lists the bucket.
+def collect_deleted(store: ObjectStore, known: Mapping[uuid.UUID, bool], *, now_ms: int, grace_ms: int) -> Collected:
+    """Finish deletions that were broken off, and remove the garbage of topics that are not tiered. Lists the bucket.
 
     Args:
         store: Where.
-        known: The ids of all topics of the cluster.
+        known: Of all topics of the cluster, by id, whether they are tiered: then their leaders collect.
         now_ms: The wall clock.
         grace_ms: See `garbage.partition_garbage`.
 
@@ -96,11 +148,14 @@ def collect_deleted(store: ObjectStore, known: Collection[uuid.UUID], *, now_ms:
     found: dict[TopicIdPartition, list[ObjectInfo]] = {}
     for info in store.list(TOPICS_PREFIX):
         name = parse_name(info.name)
-        if isinstance(name, SegmentFileName | ManifestName) and name.partition.topic_id not in known:
+        if isinstance(name, SegmentFileName | ManifestName) and not known.get(name.partition.topic_id):
             found.setdefault(name.partition, []).append(info)
     collected = Collected()
     for partition, objects in found.items():
-        if is_deleted(objects, load_newest(store, partition), now_ms=now_ms, grace_ms=grace_ms):
+        newest = load_newest(store, partition)
+        if partition.topic_id in known:
+            collected += _remove(store, partition_garbage(objects, newest, now_ms=now_ms, grace_ms=grace_ms))
+        elif is_deleted(objects, newest, now_ms=now_ms, grace_ms=grace_ms):
             collected += _remove(store, _manifests_last(objects))
             _remove_topic_file(store, partition)
     return collected

@@ -59,5 +59,5 @@ def is_deleted(objects: Iterable[ObjectInfo], newest: Manifest | None, *, now_ms
         now_ms: The wall clock.
         grace_ms: See `partition_garbage`.
     """
-    is_empty = newest is None or not (newest.segments or newest.abandoned)
+    is_empty = newest is None or not newest.names_anything
     return is_empty and all(info.modified_ms + grace_ms <= now_ms for info in objects)

@@ -46,19 +46,28 @@ class LogWithTier(WrappedLog):
     the whole log.
     """
 
-    def __init__(self, inner: PartitionLog, settings: TierSettings) -> None:
+    def __init__(self, inner: PartitionLog, settings: TierSettings, *, is_new: bool) -> None:
         """Wrap a log.
+
+        Args:
+            inner: The local log.
+            settings: The topic's.
+            is_new: Whether its topic begins to be tiered, perhaps again: what is kept from before says nothing then,
+                and what the store still has below the local log is no part of it.
 
         Raises:
             StorageError: What is kept of the cold part is damaged, or of a later version.
         """
         super().__init__(inner)
         self.settings = settings
+        if is_new:
+            self.drop_state()
         state = self._load_state()
+        self._may_adopt = state is None and not is_new
         self.manifest: Manifest | None = state.manifest if state is not None else None
         self.line = ManifestLine(self.manifest)
         self.copies: dict[int, LocalCopy] = dict(state.copies) if state is not None else {}
-        self.state_version = self._saved_version = 0
+        self.state_version, self._saved_version = int(is_new), 0
         self.lag_bytes = self.lag_segments = 0
         self._held_end = NO_LIMIT
         self._cold: tuple[StoredSegment, ...] = ()
@@ -74,6 +83,16 @@ class LogWithTier(WrappedLog):
             return decode_state(self.inner.read_sidecar(0, TIER_KIND), f"{self.partition}: what is kept of its tiers")
         except RemoteStoreError as error:
             raise StorageError(str(error)) from error
+
+    def drop_state(self) -> None:
+        """Remove what is kept beside the local log about the rest.
+
+        Raises:
+            StorageError: The log is offline.
+        """
+        self.inner.delete_sidecar(0, TIER_KIND)
+        for base_offset in self.inner.sidecars(COLD_TRANSACTIONS_KIND):
+            self.inner.delete_sidecar(base_offset, COLD_TRANSACTIONS_KIND)
 
     def _open_with(self, state: LocalState) -> None:
         inner = self.inner
@@ -113,10 +132,25 @@ class LogWithTier(WrappedLog):
         """Segments that are in the store and not here any more, oldest first; the last one perhaps in part."""
         return self._cold
 
-    @property
-    def way(self) -> LogWay:
-        """What tells this log from others."""
-        return LogWay(self.epoch_entries(), self._log_start_offset, self.inner.log_start_offset, self.log_end_offset)
+    def way(self, newest: Manifest) -> LogWay:
+        """Return what tells this log from others, as it is once it has taken this manifest."""
+        return LogWay(self.epoch_entries(), self._start_after(newest), self.inner.log_start_offset, self.log_end_offset)
+
+    def _has_missed_off(self, newest: Manifest) -> bool:
+        """Say whether the tier was switched off, and on again, since the manifest that is known was put."""
+        return self.manifest is not None and self.manifest.version < newest.emptied_version
+
+    def _start_after(self, newest: Manifest) -> int:
+        """Return where the log begins once it has taken a manifest, whose own start may be later.
+
+        Who missed that the tier was switched off did not make the log begin where its local part does, and what was
+        below is gone, unless it was sent anew.
+        """
+        start, border = self._log_start_offset, self.inner.log_start_offset
+        if not self._has_missed_off(newest):
+            return start
+        start = max(start, newest.log_start_offset)
+        return start if newest.unbroken_end(start) >= border else border
 
     def _place(self, offset: int) -> ColdPlace | None:
         """Return where in the cold part the first batch at or behind an offset is to be looked for; None when local."""
@@ -171,6 +205,8 @@ class LogWithTier(WrappedLog):
 
     def take_manifest(self, manifest: Manifest, copies: dict[int, LocalCopy] | None = None) -> None:
         """Take the newest manifest, which was put or found; `copies` are noted with it where segments were sent."""
+        if self._has_missed_off(manifest):
+            self._log_start_offset, self.copies = min(self._start_after(manifest), self.inner.log_start_offset), {}
         if self.manifest is None and copies is None:
             self._adopt_start(manifest)
         if self.manifest is None or manifest.version >= self.manifest.version:
@@ -186,7 +222,7 @@ class LogWithTier(WrappedLog):
 
     def _adopt_start(self, manifest: Manifest) -> None:
         """Begin where a manifest does that is new to this log: its folder was lost, what is far was not deleted."""
-        border = self.inner.log_start_offset
+        border = self.inner.log_start_offset if self._may_adopt else -1
         ends = [segment.next_offset for segment in manifest.segments if segment.next_offset <= border]
         if ends and ends[-1] == border == self._log_start_offset:
             self._log_start_offset = min(border, manifest.log_start_offset)

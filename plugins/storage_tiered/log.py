@@ -50,6 +50,7 @@ class TieredPartitionLog(LogWithTier):
         inner: PartitionLog,
         settings: TierSettings,
         *,
+        is_new: bool,
         cold_reads: ColdReads,
         found_batches: FoundBatches,
         cold_rewrites: ColdRewrites,
@@ -61,6 +62,7 @@ class TieredPartitionLog(LogWithTier):
         Args:
             inner: The local log.
             settings: The topic's.
+            is_new: Whether its topic begins to be tiered.
             cold_reads: Brings records near.
             found_batches: Looks up times in the store, and keeps what it found.
             cold_rewrites: Begins rewrites of cold segments.
@@ -70,7 +72,7 @@ class TieredPartitionLog(LogWithTier):
         Raises:
             StorageError: What is kept of the cold part is damaged, or of a later version.
         """
-        super().__init__(inner, settings)
+        super().__init__(inner, settings, is_new=is_new)
         self._cold_reads = cold_reads
         self._found_batches = found_batches
         self._cold_rewrites = cold_rewrites
@@ -313,9 +315,7 @@ class TieredPartitionLog(LogWithTier):
     def unwrap(self) -> PartitionLog:
         """See `TieredLog.unwrap`."""
         self._forget(self)
-        self.inner.delete_sidecar(0, TIER_KIND)
-        for base_offset in self.inner.sidecars(COLD_TRANSACTIONS_KIND):
-            self.inner.delete_sidecar(base_offset, COLD_TRANSACTIONS_KIND)
+        self.drop_state()
         return self.inner
 
     def begin_close(self) -> DiskWork:

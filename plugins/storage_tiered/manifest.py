@@ -96,6 +96,8 @@ class Manifest:
         log_start_offset: Where the whole log begins, in whatever tier.
         segments: In the order of their offsets.
         abandoned: Segments that are part of no log any more (`forks.py`): their objects stay.
+        emptied_version: The last version that named nothing because the topic was not tiered any more; 0 for none.
+            What a broker knows from before that, it does not know.
     """
 
     version: int
@@ -107,6 +109,7 @@ class Manifest:
     log_start_offset: int
     segments: tuple[StoredSegment, ...] = ()
     abandoned: tuple[StoredSegment, ...] = ()
+    emptied_version: int = 0
 
     def __attrs_post_init__(self) -> None:
         for segment, later in pairwise(self.segments):
@@ -134,6 +137,11 @@ class Manifest:
     def size_bytes(self) -> int:
         """The size of the records of all its segments."""
         return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def names_anything(self) -> bool:
+        """Whether it names an object."""
+        return bool(self.segments or self.abandoned)
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
@@ -188,6 +196,12 @@ class Manifest:
         """Return one of a log that ends where this one does, and of which nothing is in the store."""
         return attrs.evolve(self.without_below(self.end_offset), abandoned=())
 
+    def emptied(self, log_start_offset: int) -> Manifest:
+        """Return the next one of a log that goes on without a tier, from `log_start_offset` on."""
+        start = max(log_start_offset, self.log_start_offset)
+        following = self.version + 1
+        return attrs.evolve(self, log_start_offset=start, segments=(), abandoned=(), emptied_version=following)
+
     def with_replacement(self, uids: Collection[str], segments: Sequence[StoredSegment]) -> Manifest:
         """Return one with other segments in the place of some: a compaction rewrote them.
 
@@ -236,6 +250,7 @@ def new_manifest(
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return a manifest as it is stored."""
     abandoned = {"abandoned": [_segment_fields(each) for each in manifest.abandoned]} if manifest.abandoned else {}
+    emptied = {"emptied_version": manifest.emptied_version} if manifest.emptied_version else {}
     return encode_document(
         {
             "version": manifest.version,
@@ -247,6 +262,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
             "log_start_offset": manifest.log_start_offset,
             "segments": [_segment_fields(segment) for segment in manifest.segments],
             **abandoned,
+            **emptied,
         }
     )
 
@@ -285,6 +301,7 @@ def decode_manifest(data: bytes, where: str) -> Manifest:
             log_start_offset=fields.get("log_start_offset", int),
             segments=tuple(_segment(row) for row in fields.rows("segments")),
             abandoned=tuple(_segment(row) for row in fields.rows("abandoned")) if "abandoned" in fields else (),
+            emptied_version=fields.get("emptied_version", int) if "emptied_version" in fields else 0,
         )
     except ValueError as exc:
         raise CorruptDocumentError(f"{where} is damaged: {exc}") from exc

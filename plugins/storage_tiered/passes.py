@@ -136,11 +136,11 @@ class Passes:
         """
         is_new_here = tiered.manifest is None
         other = await self._first_difference(tiered, newest) if is_new_here else ""
-        told = contradiction(newest, tiered.way) or other
+        told = contradiction(newest, tiered.way(newest)) or other
         if not told:
             return newest
         may_be_behind = other == "" and not may_be_rewritten(tiered.settings) and not self._is_alone(tiered)
-        own = on_own_way(newest, tiered.way) if may_be_behind else None
+        own = on_own_way(newest, tiered.way(newest)) if may_be_behind else None
         if own is None:
             raise _other_log(tiered, told, self._open_store().url if is_new_here else "")
         put = await self._in_thread(lambda: put_next(self._open_store(), own))
@@ -157,9 +157,10 @@ class Passes:
     async def follow(self, tiered: TieredPartitionLog, is_wanted: Callable[[], bool]) -> None:
         """Let go of what another broker, which leads, has sent; nothing is sent, and nothing removed from the store.
 
-        The store is asked only where local retention would have something leave that is not known to be there. Where
-        segments are rewritten a follower keeps its own: what it has and what the store has do not make one log. Nor do
-        they after it was truncated below what it knows to be there, until it has that again.
+        The store is asked only where local retention would have something leave, and each time: what is known from
+        before may be gone, if the tier was switched off and on while this broker heard nothing. Where segments are
+        rewritten a follower keeps its own: what it has and what the store has do not make one log. Nor do they after it
+        was truncated below what it knows to be there, until it has that again.
 
         Args:
             tiered: The log of a follower.
@@ -177,12 +178,12 @@ class Passes:
         below = plan_local_removal(attrs.evolve(state, stored_end=tiered.log_end_offset))
         if below is None:
             return
-        if tiered.stored_end < below or not _has_what_is_stored(tiered):
-            newest = await self._in_thread(lambda: load_newest(self._open_store(), tiered.partition))
-            _check_is_newest(tiered, newest.version if newest is not None else 0)
-            if newest is None or newest.end_offset > tiered.log_end_offset or not is_wanted():
-                return
-            _check_agrees(tiered, newest)
+        newest = await self._in_thread(lambda: load_newest(self._open_store(), tiered.partition))
+        _check_is_newest(tiered, newest.version if newest is not None else 0)
+        if newest is None or newest.end_offset > tiered.log_end_offset or not is_wanted():
+            return
+        _check_agrees(tiered, newest)
+        if tiered.manifest is None or newest.version > tiered.manifest.version:
             tiered.line.take(newest)
             tiered.take_manifest(newest)
         if not tiered.is_state_saved:
@@ -416,14 +417,14 @@ def _other_log(tiered: TieredPartitionLog, told: str, url: str) -> OtherLogError
 
 def _check_agrees(tiered: TieredPartitionLog, newest: Manifest) -> None:
     """Refuse what other leaders have sent that is not in this log."""
-    told = contradiction(newest, tiered.way)
+    told = contradiction(newest, tiered.way(newest))
     if told:
         raise _other_log(tiered, told, "")
 
 
 def _has_what_is_stored(tiered: TieredPartitionLog) -> bool:
     """Say whether a follower, which may have been truncated since it learnt of the store's part, has that by now."""
-    return tiered.manifest is None or not contradiction(tiered.manifest, tiered.way)
+    return tiered.manifest is None or not contradiction(tiered.manifest, tiered.way(tiered.manifest))
 
 
 def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[SegmentSource]) -> str | None:

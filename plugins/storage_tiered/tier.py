@@ -11,7 +11,6 @@ import shutil
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import attrs
 import trio
 
 from odradek.kernel.api import (
@@ -27,12 +26,13 @@ from .beginnings import StoreStart
 from .bucket import StoredTopic, claim, load_cluster_id, put_topic
 from .cache import IndexCache, RunCache, RunFolder
 from .cold_reads import ColdReads, ReadSettings
-from .collecting import Collected, collect_deleted, collect_partition, remove_partition
+from .collecting import Collected, collect_deleted, collect_partition, empty_partition, is_emptied, remove_partition
 from .log import TieredPartitionLog
 from .manifests import FencedError, ManifestMovedError
 from .pace import Pace
 from .passes import Passes
-from .pending import PendingDeletions
+from .pending import PendingRemovals
+from .removals import Removal, Track
 from .rewriting import ColdRewrites
 from .settings import CACHE_BYTES_KEY, GRACE_KEY, INDEX_BYTES_KEY, check_is_shared, tier_paths
 from .store_opening import StoreOpener, reachable_from
@@ -54,29 +54,6 @@ _FREE_SHARE_MIN: Final = 0.15
 _TELL_AGAIN_MS: Final = 600_000
 
 _T = TypeVar("_T")
-
-
-@attrs.define
-class _Track:
-    """What is known of the visits to a log.
-
-    Attributes:
-        claimed_epoch: The leader epoch under which its manifest was taken over, -1 for none.
-        fenced_epoch: The leader epoch under which this broker was found to be deposed.
-        failures: How many visits failed in a row.
-        due_ms: When the next one is due, by the monotonic clock.
-        collected_ms: When garbage was looked for last.
-        is_busy: Whether one is under way.
-        told: What was said about it last.
-    """
-
-    claimed_epoch: int = -1
-    fenced_epoch: int = -1
-    failures: int = 0
-    due_ms: int = 0
-    collected_ms: int = 0
-    is_busy: bool = False
-    told: str = ""
 
 
 class TieredStorage:
@@ -101,11 +78,11 @@ class TieredStorage:
         """
         self.broker = broker
         self._logs: dict[TopicIdPartition, TieredPartitionLog] = {}
-        self._tracks: dict[TopicIdPartition, _Track] = {}
+        self._tracks: dict[TopicIdPartition, Track] = {}
         self._leading: dict[TopicIdPartition, int] = {}
-        self._deletions: dict[TopicIdPartition, _Track] = {}
-        self._pending = PendingDeletions(broker.machine.files, self._paths.deletions)
-        self._noted_deletions: tuple[TopicIdPartition, ...] = ()
+        self.removals: dict[TopicIdPartition, Removal] = {}
+        self._pending = PendingRemovals(broker.machine.files, self._paths.deletions)
+        self._noted_removals: dict[TopicIdPartition, bool] = {}
         if store is None:
             check_is_shared(broker.config)
             client_options(parse_store_url(self._paths.store_url), store_settings(broker.config))
@@ -183,11 +160,12 @@ class TieredStorage:
 
     # ---------------------------------------------------------------------------------------------------- the kernel's
 
-    def wrap(self, partition_log: PartitionLog, settings: TierSettings) -> TieredPartitionLog:
+    def wrap(self, partition_log: PartitionLog, settings: TierSettings, *, is_new: bool = False) -> TieredPartitionLog:
         """See `Tier.wrap`."""
         tiered = TieredPartitionLog(
             partition_log,
             settings,
+            is_new=is_new,
             cold_reads=self.cold_reads,
             found_batches=self._found_batches,
             cold_rewrites=self._cold_rewrites,
@@ -195,7 +173,13 @@ class TieredStorage:
             forget=self._forget,
         )
         self._logs[tiered.partition] = tiered
-        self._tracks[tiered.partition] = _Track()
+        self._tracks[tiered.partition] = Track()
+        removal = self.removals.get(tiered.partition)
+        if removal is not None and removal.is_switched_off:
+            # What was sent before is the same log's: what of it lies below where that begins now expires.
+            removal.is_wanted = False
+            if not removal.track.is_busy:
+                del self.removals[tiered.partition]
         self._wake.set()
         return tiered
 
@@ -205,9 +189,16 @@ class TieredStorage:
 
     def delete(self, partition: TopicIdPartition) -> None:
         """See `Tier.delete`."""
+        self._remove_soon(partition, is_switched_off=False)
+
+    def switch_off(self, partition: TopicIdPartition) -> None:
+        """See `Tier.switch_off`."""
+        self._remove_soon(partition, is_switched_off=True)
+
+    def _remove_soon(self, partition: TopicIdPartition, *, is_switched_off: bool) -> None:
         self._logs.pop(partition, None)
         self._tracks.pop(partition, None)
-        self._deletions[partition] = _Track()
+        self.removals[partition] = Removal(is_switched_off)
         self._wake.set()
 
     def note_leader(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
@@ -216,6 +207,8 @@ class TieredStorage:
             self._leading[partition] = leader_epoch
             if partition in self._tracks:
                 self._tracks[partition].due_ms = 0
+            if partition in self.removals:
+                self.removals[partition].track.due_ms = 0
             self._wake.set()
         else:
             self._leading.pop(partition, None)
@@ -226,13 +219,14 @@ class TieredStorage:
         """Visit every log when it is due, until cancelled; who is cancelled leaves nothing half done that counts."""
         for track in self._tracks.values():
             track.is_busy = False
-        self._noted_deletions = tuple(await self.broker.machine.threads.run_sync(self._pending.load))
-        for partition in self._noted_deletions:
-            self._deletions.setdefault(partition, _Track())
+        self._noted_removals = await self.broker.machine.threads.run_sync(self._pending.load)
+        for partition, is_switched_off in self._noted_removals.items():
+            if not (is_switched_off and partition in self._logs):  # else it is tiered again
+                self.removals.setdefault(partition, Removal(is_switched_off))
         async with trio.open_nursery() as nursery:
             task_status.started()
             while True:
-                await self._note_deletions()
+                await self._note_removals()
                 self._wake = trio.Event()
                 now_ms = self.broker.machine.clock.monotonic_ms()
                 for partition, tiered in list(self._logs.items()):
@@ -240,24 +234,24 @@ class TieredStorage:
                     if self._is_due(partition, track, now_ms):
                         track.is_busy = True
                         nursery.start_soon(self.visit, tiered)
-                for partition, track in list(self._deletions.items()):
-                    if not track.is_busy and track.due_ms <= now_ms:
-                        track.is_busy = True
-                        nursery.start_soon(self._delete, partition, track)
+                for partition, removal in list(self.removals.items()):
+                    if not removal.track.is_busy and removal.track.due_ms <= now_ms:
+                        removal.track.is_busy = True
+                        nursery.start_soon(self._remove, partition, removal)
                 if self.is_away:
                     await self._look_at_disks(now_ms)
                 with trio.move_on_after(self._pause_s(now_ms)):
                     await self._wake.wait()
 
-    async def _note_deletions(self) -> None:
+    async def _note_removals(self) -> None:
         """Keep what is to be removed from the store, so that the next start knows."""
-        wanted = tuple(self._deletions)
-        if wanted != self._noted_deletions:
+        wanted = {partition: each.is_switched_off for partition, each in self.removals.items() if each.is_wanted}
+        if wanted != self._noted_removals:
             await self.broker.machine.threads.run_sync(self._pending.save, wanted)
-            self._noted_deletions = wanted
+            self._noted_removals = wanted
 
-    def _is_due(self, partition: TopicIdPartition, track: _Track, now_ms: int) -> bool:
-        if track.is_busy or partition in self._deletions:
+    def _is_due(self, partition: TopicIdPartition, track: Track, now_ms: int) -> bool:
+        if track.is_busy or partition in self.removals:
             return False
         epoch = self._leading.get(partition)
         if epoch is None:
@@ -265,7 +259,8 @@ class TieredStorage:
         return epoch != track.fenced_epoch and (track.due_ms <= now_ms or epoch != track.claimed_epoch != -1)
 
     def _pause_s(self, now_ms: int) -> float:
-        waiting = [track.due_ms for track in (*self._tracks.values(), *self._deletions.values()) if not track.is_busy]
+        tracks = (*self._tracks.values(), *(removal.track for removal in self.removals.values()))
+        waiting = [track.due_ms for track in tracks if not track.is_busy]
         due_ms = min((at for at in waiting if at > now_ms), default=now_ms + self._interval_ms)
         return max(min(due_ms - now_ms, self._interval_ms), _PAUSE_MS_MIN) / 1000
 
@@ -288,7 +283,7 @@ class TieredStorage:
         except ManifestMovedError as error:
             log.info("%s: %s", partition.topic_partition, error)
             track.claimed_epoch = -1
-            self._try_later(track)
+            track.try_later(self.broker.config, self.broker.machine)
         except (RemoteStoreError, StorageError, OSError) as error:
             if is_wanted():
                 self._note_failure(str(partition), track, error)
@@ -307,7 +302,7 @@ class TieredStorage:
         return self._logs.get(tiered.partition) is tiered and self._leading.get(tiered.partition) == epoch
 
     async def _do_as_role(
-        self, tiered: TieredPartitionLog, track: _Track, epoch: int | None, is_wanted: Callable[[], bool]
+        self, tiered: TieredPartitionLog, track: Track, epoch: int | None, is_wanted: Callable[[], bool]
     ) -> None:
         partition = tiered.partition
         if epoch is None:
@@ -357,7 +352,7 @@ class TieredStorage:
 
     # -------------------------------------------------------------------------------------------------------- failures
 
-    def _note_failure(self, what: str, track: _Track, error: Exception) -> None:
+    def _note_failure(self, what: str, track: Track, error: Exception) -> None:
         """Take note of a failure: one of the store concerns all logs, any other one log, whose name is logged."""
         self.passes.counters.failures += 1
         if isinstance(error, StoreUnavailableError | StoreRefusedError) and self._away_since_ms < 0:
@@ -366,33 +361,22 @@ class TieredStorage:
         elif track.told != str(error):
             log.error("%s: tiering failed and is tried again, segments stay on the local disk: %s", what, error)
         track.told = str(error)
-        self._try_later(track)
+        track.try_later(self.broker.config, self.broker.machine)
 
-    def _note_bug(self, what: str, track: _Track, error: Exception) -> None:
+    def _note_bug(self, what: str, track: Track, error: Exception) -> None:
         self.passes.counters.failures += 1
         if track.told != repr(error):
             log.exception("%s: tiering failed and is tried again, segments stay on the local disk", what)
         track.told = repr(error)
-        self._try_later(track)
+        track.try_later(self.broker.config, self.broker.machine)
 
-    def _note_success(self, track: _Track, *, has_asked: bool) -> None:
+    def _note_success(self, track: Track, *, has_asked: bool) -> None:
         """Take note of a visit that did all there was to do; one that had not to ask the store says nothing of it."""
         track.failures, track.told = 0, ""
         if self._away_since_ms >= 0 and has_asked:
             seconds = (self.broker.machine.clock.monotonic_ms() - self._away_since_ms) // 1000
             log.warning("tiered storage works again, after %d s", seconds)
             self._away_since_ms = -1
-
-    def _try_later(self, track: _Track) -> None:
-        """Set the next try: twice as late as the one before, up to a limit, and a little off so that not all meet."""
-        config, machine = self.broker.config, self.broker.machine
-        first_ms = config.get_int("remote.log.manager.task.retry.backoff.ms")
-        last_ms = config.get_int("remote.log.manager.task.retry.backoff.max.ms")
-        jitter = config.get_float("remote.log.manager.task.retry.jitter")
-        pause_ms = min(last_ms, first_ms << min(track.failures, 20))
-        spread = int(pause_ms * jitter)
-        track.failures += 1
-        track.due_ms = machine.clock.monotonic_ms() + pause_ms + machine.random.randrange(-spread, spread + 1)
 
     async def _look_at_disks(self, now_ms: int) -> None:
         """Tell early when local disks fill, because nothing can leave them while the store is away."""
@@ -428,7 +412,7 @@ class TieredStorage:
 
     # --------------------------------------------------------------------------------------------- deletions, garbage
 
-    async def _collect(self, partition: TopicIdPartition, track: _Track) -> None:
+    async def _collect(self, partition: TopicIdPartition, track: Track) -> None:
         """Remove what of a partition nobody names, now and then."""
         grace_ms, now_ms = self.broker.config.get_int(GRACE_KEY), self.broker.machine.clock.monotonic_ms()
         if now_ms - track.collected_ms < grace_ms:
@@ -454,8 +438,8 @@ class TieredStorage:
 
     async def _collect_deleted(self) -> Collected:
         cluster, wall_ms = self.broker.cluster, self.broker.machine.clock.now_ms()
-        views = [cluster.topic(name) for name in cluster.topic_names()]
-        known = {view.topic_id for view in views if view is not None}
+        views = [view for name in cluster.topic_names() if (view := cluster.topic(name)) is not None]
+        known = {view.topic_id: view.configs.get("remote.storage.enable") == "true" for view in views}
         grace_ms = self.broker.config.get_int(GRACE_KEY)
         return await self._in_thread(
             lambda: collect_deleted(self.open_store(), known, now_ms=wall_ms, grace_ms=grace_ms)
@@ -466,24 +450,43 @@ class TieredStorage:
             self.garbage_objects += collected.objects
             log.info("removed %d objects that nobody named, %d bytes", collected.objects, collected.size_bytes)
 
-    async def _delete(self, partition: TopicIdPartition, track: _Track) -> None:
+    async def _remove(self, partition: TopicIdPartition, removal: Removal) -> None:
+        track = removal.track
         try:
-            await self._in_thread(lambda: remove_partition(self.open_store(), partition))
+            is_done = await self._try_to_remove(partition, removal)
+        except (FencedError, ManifestMovedError) as error:  # another broker leads it, and has the same to do
+            log.info("%s: what was switched off is not removed yet: %s", partition.topic_partition, error)
+            track.try_later(self.broker.config, self.broker.machine)
         except OdradekError as error:
             self._note_failure(f"deleting {partition}", track, error)
         except Exception as error:  # as in `visit`
             self._note_bug(f"deleting {partition}", track, error)
         else:
             self._note_success(track, has_asked=True)
-            self._deletions.pop(partition, None)
-            self._stored_topics.pop(partition.topic_id, None)
-            if partition in self._tracks:
-                self._tracks[partition] = _Track()
-            else:
-                self._leading.pop(partition, None)
-            self._wake.set()
+            track.due_ms = self.broker.machine.clock.monotonic_ms() + self._interval_ms
+            removal.is_wanted = removal.is_wanted and not is_done
         finally:
             track.is_busy = False
+            if not removal.is_wanted and self.removals.get(partition) is removal:
+                del self.removals[partition]
+            self._wake.set()
+
+    async def _try_to_remove(self, partition: TopicIdPartition, removal: Removal) -> bool:
+        """Remove what is to go, as far as that is this broker's to do; return whether nothing is left to be done."""
+        is_known = self.broker.cluster.topic_by_id(partition.topic_id) is not None
+        now_ms, grace_ms = self.broker.machine.clock.monotonic_ms(), self.broker.config.get_int(GRACE_KEY)
+        if removal.is_for_good(is_known=is_known, now_ms=now_ms, grace_ms=grace_ms):
+            await self._in_thread(lambda: remove_partition(self.open_store(), partition))
+            self._stored_topics.pop(partition.topic_id, None)
+            self._leading.pop(partition, None)
+            return True
+        epoch = self._leading.get(partition) if is_known else None
+        offsets = self.broker.offsets(partition.topic, partition.partition)
+        if epoch is None or offsets is None:
+            return await self._in_thread(lambda: is_emptied(self.open_store(), partition))
+        empty = partial(empty_partition, leader_epoch=epoch, log_start_offset=offsets.log_start_offset)
+        await self._in_thread(lambda: empty(self.open_store(), partition))
+        return True
 
 
 def _free_share(folder: str) -> float:

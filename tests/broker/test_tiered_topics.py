@@ -145,6 +145,12 @@ def test_a_living_topic_goes_under_a_tier_and_out_of_it(tmp_path: Path) -> None:
         assert b"later" in fetch(client, BATCHES)[1]
         until(lambda: not segments_in(tmp_path / "store"))
 
+        assert alter(client, TOPIC, "t", "remote.storage.enable", "true") == ErrorCode.NONE
+        assert produce(client, "t", batch_of(b"and later")) == (ErrorCode.NONE, BATCHES + 1)
+        until(lambda: offset(client, EARLIEST_LOCAL) == BATCHES + 1)
+        assert offset(client, EARLIEST) == BATCHES
+        until(lambda: b"later" in fetch(client, BATCHES)[1])
+
 
 def test_a_topic_that_nothing_was_sent_to_goes_out_of_its_tier_and_is_served(tmp_path: Path) -> None:
     with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:

@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from odradek.client import NewTopic
+from odradek.client import NewTopic, ResourceType
 from odradek.client.producer import Producer
 from odradek.kernel.api import Buffer, StoreUnavailableError
 from odradek.kernel.contracts.election import PartitionState
@@ -22,6 +22,7 @@ from odradek.plugins.storage_tiered.stores import give_memory
 from odradek.testing.object_stores import MemoryObjectStore
 
 from .simulated import admin, image_of, in_cluster, until
+from .test_idempotent_producers import reassign
 from .test_replicas import read_all
 
 STORE: Final = "tiered-replicas"
@@ -236,5 +237,64 @@ def test_a_leader_that_was_not_in_sync_sends_on_from_where_its_own_log_parts_fro
             await writer.write_until(lambda: manifest_of(cluster, store).end_offset > now.end_offset + 20)
         assert is_whole(manifest_of(cluster, store))
         assert await read_all(cluster) == written + writer.written()
+
+    in_cluster(main, settings=SETTINGS)
+
+
+async def switch(cluster: Cluster, value: str) -> None:
+    async with admin(cluster, 1) as client:
+        await client.alter_configs(ResourceType.TOPIC, "t", {"remote.storage.enable": value})
+
+
+def test_a_broker_that_is_down_while_its_topic_loses_its_tier_and_gets_it_again_goes_on_with_the_others() -> None:
+    store = WatchedStore()
+
+    async def main(cluster: Cluster) -> None:
+        await make_topic(cluster, 2, 3, 1, **{"remote.log.delete.on.disable": "true"})
+        away = cluster.brokers[3]
+        async with cluster.producer("producer", writer_settings()) as producer:
+            writer = Writer(producer)
+            await writer.write_until(lambda: log_of(away).local_log_start_offset > 10)
+            before = manifest_of(cluster, store)
+            away.crash()
+            await writer.write(5)
+            await switch(cluster, "false")
+            await until(lambda: not manifest_of(cluster, store).segments)
+            assert manifest_of(cluster, store).version > before.version
+            assert not [name for name in store.objects if name.endswith(".log")]
+            begins = replica_of(cluster.brokers[2]).log.log_start_offset
+            await writer.write(5)
+            await switch(cluster, "true")
+            await writer.write_until(lambda: leader_log(cluster).local_log_start_offset > begins + 5)
+
+            away.start()
+            await until(lambda: len(state_of(cluster).isr) == 3)
+            await writer.write_until(lambda: log_of(away).local_log_start_offset > begins + 20)
+            cluster.brokers[2].crash()
+            await until(lambda: state_of(cluster).leader == 3 and replica_of(away).is_leader)
+            end = manifest_of(cluster, store).end_offset
+            await writer.write_until(lambda: manifest_of(cluster, store).end_offset > end + 20)
+        now = manifest_of(cluster, store)
+        assert is_whole(now)
+        assert set(now.object_names()) <= set(store.objects)
+        assert log_of(away).log_start_offset == begins
+        assert await read_all(cluster) == writer.written()[begins:]
+
+    in_cluster(main, settings=SETTINGS)
+
+
+def test_a_tiered_replica_without_a_record_moves_away_and_its_broker_lives_on() -> None:
+    WatchedStore()
+
+    async def main(cluster: Cluster) -> None:
+        await make_topic(cluster, 2, 3)
+        left = cluster.brokers[2]
+        await reassign(cluster, [3, 1])
+        await until(lambda: state_of(cluster).replicas == (3, 1))
+        await until(lambda: image_of(left).topics_by_name["t"].partitions[0].replicas == (3, 1))
+        async with cluster.producer("producer", writer_settings()) as producer:
+            await Writer(producer).write(3)
+        assert left.broker is not None
+        assert left.broker.parts.logs.replicas.topics["t"].elsewhere
 
     in_cluster(main, settings=SETTINGS)

@@ -21,6 +21,7 @@ from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.types import IsolationLevel, TopicIdPartition
+from odradek.plugins.storage_segment.log import SegmentLog
 from odradek.plugins.storage_tiered.log import TieredPartitionLog
 from odradek.testing.far_tier import FarLog, FarTier
 from tests.plugins.storage_tiered.tiered_house import House
@@ -86,10 +87,11 @@ def test_a_living_topic_is_put_under_a_tier_and_taken_out_of_it(hosted: Hosted, 
     hosted.produce("t", 6, 3)
 
     run_at_once(hosted.lifecycle.reconfigure_topic_in_steps("t", hosted.plan(tier=NO_COPY)))
-    assert (log.settings, tier.deleted) == (NO_COPY, [])
+    assert (log.settings, tier.switched_off) == (NO_COPY, [])
 
     run_at_once(hosted.lifecycle.reconfigure_topic_in_steps("t", hosted.plan()))
-    assert (replica.log, replica.tiered_log, tier.deleted) == (plain, None, [replica.partition])
+    assert (replica.log, replica.tiered_log, tier.switched_off) == (plain, None, [replica.partition])
+    assert tier.deleted == []
     assert (plain.log_start_offset, replica.high_watermark) == (6, 9)
     with pytest.raises(KafkaError) as refusal:
         read_size(replica, 5)
@@ -118,6 +120,7 @@ def test_a_tiered_replica_moves_away_whatever_is_wrong_with_it(
     replica = replica_of(hosted)
     tiered = replica.tiered_log
     assert isinstance(tiered, TieredPartitionLog)
+    assert isinstance(tiered.inner, SegmentLog)
     if state != "empty":
         hosted.produce("t", 0, 3)
     if state == "offline":
@@ -203,8 +206,8 @@ def test_a_start_reads_nothing_that_is_far(hosted: Hosted, tier: FarTier, tmp_pa
     class Begun(FarTier):
         """The same far part, from the first moment on."""
 
-        def wrap(self, partition_log: PartitionLog, settings: TierSettings) -> TieredLog:
-            wrapped = super().wrap(partition_log, settings)
+        def wrap(self, partition_log: PartitionLog, settings: TierSettings, *, is_new: bool = False) -> TieredLog:
+            wrapped = super().wrap(partition_log, settings, is_new=is_new)
             self.logs[partition_log.partition].send(6)
             return wrapped
 

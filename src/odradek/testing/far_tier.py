@@ -183,13 +183,15 @@ class FarTier:
     Attributes:
         logs: What it wrapped last, by partition.
         deleted: What it was told to delete.
+        switched_off: What it was told to have its leader remove.
     """
 
     def __init__(self) -> None:
         self.logs: dict[TopicIdPartition, FarLog] = {}
         self.deleted: list[TopicIdPartition] = []
+        self.switched_off: list[TopicIdPartition] = []
 
-    def wrap(self, partition_log: PartitionLog, settings: TierSettings) -> TieredLog:
+    def wrap(self, partition_log: PartitionLog, settings: TierSettings, *, is_new: bool = False) -> TieredLog:
         """See `Tier.wrap`."""
         self.logs[partition_log.partition] = FarLog(partition_log, settings)
         return cast("TieredLog", self.logs[partition_log.partition])
@@ -197,6 +199,10 @@ class FarTier:
     def delete(self, partition: TopicIdPartition) -> None:
         """See `Tier.delete`."""
         self.deleted.append(partition)
+
+    def switch_off(self, partition: TopicIdPartition) -> None:
+        """See `Tier.switch_off`."""
+        self.switched_off.append(partition)
 
     def arrive(self) -> None:
         """Let everything come that was asked for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+import attrs
 from hypothesis import strategies as st
 
 from odradek.kernel.api import TopicIdPartition
@@ -71,4 +72,5 @@ def manifests(draw: st.DrawFn) -> Manifest:
             )
         )
     start = draw(st.integers(0, segments[0].next_offset - 1 if segments else 99))
-    return manifest(*segments, version=draw(st.integers(0, 1 << 40)), log_start_offset=start)
+    made = manifest(*segments, version=draw(st.integers(0, 1 << 40)), log_start_offset=start)
+    return attrs.evolve(made, emptied_version=draw(st.integers(0, made.version)))

@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.api import RemoteStoreError, TopicIdPartition
+from odradek.kernel.api import ObjectStore, RemoteStoreError, TopicIdPartition
 from odradek.plugins.storage_tiered.bucket import StoredTopic, put_topic
-from odradek.plugins.storage_tiered.collecting import Collected, collect_deleted, collect_partition, remove_partition
+from odradek.plugins.storage_tiered.collecting import (
+    Collected,
+    collect_deleted,
+    collect_partition,
+    empty_partition,
+    is_emptied,
+    remove_partition,
+)
 from odradek.plugins.storage_tiered.documents import CorruptDocumentError
 from odradek.plugins.storage_tiered.manifest import Manifest
-from odradek.plugins.storage_tiered.manifests import load_newest, put_next
+from odradek.plugins.storage_tiered.manifests import FencedError, load_newest, put_next
 from odradek.plugins.storage_tiered.names import manifest_name, partition_prefix, segment_file_name
 from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.manifest_values import CLUSTER_ID, PARTITION, manifest, segment
@@ -112,7 +119,7 @@ def test_objects_of_somebody_else_are_left_alone() -> None:
     for name in names:
         store.put(name, b"x")
     collect(store, 9999)
-    collect_deleted(store, (), now_ms=9999, grace_ms=GRACE_MS)
+    collect_deleted(store, {}, now_ms=9999, grace_ms=GRACE_MS)
 
     assert set(names) <= set(store.objects)
 
@@ -144,8 +151,8 @@ def test_a_deletion_that_is_broken_off_leaves_no_holes_and_is_finished_later() -
             assert named <= set(inner.objects)
             if found is None or found.segments:
                 continue
-            assert collect_deleted(inner, (), now_ms=GRACE_MS - 1, grace_ms=GRACE_MS) == Collected()
-            collect_deleted(inner, (), now_ms=GRACE_MS, grace_ms=GRACE_MS)
+            assert collect_deleted(inner, {}, now_ms=GRACE_MS - 1, grace_ms=GRACE_MS) == Collected()
+            collect_deleted(inner, {}, now_ms=GRACE_MS, grace_ms=GRACE_MS)
             assert inner.objects == {}
         else:
             break
@@ -157,7 +164,7 @@ def test_what_a_manifest_names_is_kept_although_the_cluster_does_not_know_the_to
     store, _ = filled_store()
     before = dict(store.objects)
 
-    assert collect_deleted(store, (), now_ms=99_999, grace_ms=GRACE_MS) == Collected()
+    assert collect_deleted(store, {}, now_ms=99_999, grace_ms=GRACE_MS) == Collected()
     assert store.objects == before
 
 
@@ -166,8 +173,95 @@ def test_deletions_of_known_topics_are_their_leaders_affair() -> None:
     put_next(store, made.without_below(30))
     before = dict(store.objects)
 
-    assert collect_deleted(store, {PARTITION.topic_id}, now_ms=99_999, grace_ms=GRACE_MS) == Collected()
+    assert collect_deleted(store, {PARTITION.topic_id: True}, now_ms=99_999, grace_ms=GRACE_MS) == Collected()
     assert store.objects == before
+
+
+def empty(store: ObjectStore, leader_epoch: int = 5, log_start_offset: int = 20) -> None:
+    empty_partition(store, PARTITION, leader_epoch=leader_epoch, log_start_offset=log_start_offset)
+
+
+def test_of_what_was_switched_off_an_empty_manifest_stays_and_the_versions_go_on() -> None:
+    store, made = filled_store()
+    assert not is_emptied(store, PARTITION)
+
+    empty(store)
+    empty(store)
+
+    newest = load_newest(store, PARTITION)
+    assert newest is not None
+    assert (newest.version, newest.emptied_version, newest.log_start_offset) == (made.version + 1, made.version + 1, 20)
+    assert is_emptied(store, PARTITION)
+    assert not [name for name in store.objects if "/segments/" in name]
+    later = put_next(store, attrs.evolve(newest, segments=(segment(20, 30, "anew"),)))
+    assert (later.version, later.emptied_version) == (made.version + 2, made.version + 1)
+    assert load_newest(store, PARTITION) == later
+    assert is_emptied(MemoryObjectStore(), PARTITION), "nothing was ever sent"
+
+
+def test_what_a_later_leader_has_sent_is_not_removed() -> None:
+    store, made = filled_store()
+    put_next(store, made.with_leader_epoch(7))
+    before = dict(store.objects)
+
+    with pytest.raises(FencedError):
+        empty(store, leader_epoch=6)
+    assert store.objects == before
+
+
+def test_what_is_sent_anew_while_the_rest_is_removed_stays() -> None:
+    memory, _ = filled_store()
+
+    class SentMeanwhile(MemoryObjectStore):
+        """The objects of `memory`; somebody sends anew before the first of them is removed."""
+
+        def delete(self, name: str) -> None:
+            newest = load_newest(self, PARTITION)
+            assert newest is not None
+            if not newest.segments:
+                following = attrs.evolve(newest, leader_epoch=9, segments=(segment(20, 30, "anew"),))
+                put_objects(self, following)
+                put_next(self, following)
+            super().delete(name)
+
+    store = SentMeanwhile()
+    store.objects.update(memory.objects)
+
+    empty(store)
+
+    newest = load_newest(store, PARTITION)
+    assert newest is not None
+    assert set(newest.object_names()) == {name for name in store.objects if "/segments/" in name} != set()
+
+
+def test_a_removal_that_is_broken_off_leaves_no_holes_and_is_gone_on_with() -> None:
+    fail_at = 0
+    for fail_at in itertools.count(1):
+        inner, _ = filled_store()
+        store = FaultyObjectStore(inner, fail_at=fail_at, fault=StoreFault.BUSY)
+        try:
+            empty(store)
+        except RemoteStoreError:
+            found = load_newest(inner, PARTITION)
+            assert found is not None
+            assert set(found.object_names()) <= set(inner.objects)
+            empty(inner)
+        else:
+            break
+        assert not [name for name in inner.objects if "/segments/" in name]
+
+    assert fail_at > 8
+
+
+def test_the_garbage_of_a_topic_that_is_not_tiered_is_collected_by_whoever_looks() -> None:
+    store, _ = filled_store()
+    empty(store)
+    before = set(store.objects)
+    store.put(left_over("given-up"), b"12345")
+
+    assert collect_deleted(store, {PARTITION.topic_id: False}, now_ms=GRACE_MS - 1, grace_ms=GRACE_MS) == Collected()
+    assert collect_deleted(store, {PARTITION.topic_id: False}, now_ms=GRACE_MS, grace_ms=GRACE_MS) == Collected(1, 5)
+    assert set(store.objects) == before
 
 
 steps = st.lists(

@@ -13,7 +13,7 @@ import trio.testing
 from odradek.kernel.api import OsFiles
 from odradek.plugins.storage_tiered.manifests import load_newest
 from odradek.plugins.storage_tiered.metrics import tier_metrics
-from odradek.plugins.storage_tiered.pending import PendingDeletions
+from odradek.plugins.storage_tiered.pending import PendingRemovals
 from odradek.plugins.storage_tiered.tier import TieredStorage
 from odradek.testing.contracts.storage_base import PARTITION
 from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
@@ -112,7 +112,7 @@ async def test_a_deletion_that_the_store_has_not_heard_of_survives_a_restart(tmp
     async with trio.open_nursery() as nursery:
         await nursery.start(following.visit_logs)
         await until_async(lambda: set(memory.objects) == {"odradek.json"})
-        await until_async(lambda: not PendingDeletions(OsFiles(), tmp_path / "data/tiered-deletions.json").load())
+        await until_async(lambda: not PendingRemovals(OsFiles(), tmp_path / "data/tiered-deletions.json").load())
         nursery.cancel_scope.cancel()
 
 
@@ -120,8 +120,8 @@ def test_a_file_of_deletions_that_is_damaged_is_told(tmp_path: Path, caplog: pyt
     path = tmp_path / "tiered-deletions.json"
     path.write_bytes(b"?")
 
-    assert PendingDeletions(OsFiles(), path).load() == []
-    PendingDeletions(OsFiles(), tmp_path / "missing" / "file").save([PARTITION])
+    assert PendingRemovals(OsFiles(), path).load() == {}
+    PendingRemovals(OsFiles(), tmp_path / "missing" / "file").save({PARTITION: True})
     assert [record.message.partition(":")[0] for record in caplog.records] == [
         "which partitions are still to be removed from the store is not known",
         "a restart would forget 1 partitions to be removed from the store",

@@ -17,6 +17,7 @@ from odradek.kernel.api import (
     TierSettings,
     iterate_batches,
 )
+from odradek.kernel.contracts.coordinator import TopicView
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
@@ -87,10 +88,12 @@ class HouseConfig:
 
 
 class HouseCluster:
-    """The committed metadata: there is no topic."""
+    """The committed metadata: there is no topic, or the one of `PARTITION`."""
 
-    def topic_by_id(self, topic_id: object) -> None:
-        return None
+    has_topic = False
+
+    def topic_by_id(self, topic_id: object) -> TopicView | None:
+        return TopicView(PARTITION.topic, PARTITION.topic_id, 9) if self.has_topic else None
 
 
 class House:
@@ -126,12 +129,29 @@ class House:
         self.engine.start()
         self.inner: PartitionLog = self.engine.open_log(PARTITION, SMALL)
         self.log: TieredPartitionLog = self.tier.wrap(self.inner, settings)
+        self._is_on = True
         self.tier.note_leader(PARTITION, 1, epoch)
 
+    def switch_off(self) -> None:
+        """Have the topic be tiered no more, as the kernel does."""
+        self.inner = self.log.unwrap()
+        self._is_on = False
+        self.tier.switch_off(PARTITION)
+
+    def switch_on(self) -> None:
+        """Have it be tiered again: what is there may be sent."""
+        self.inner.roll()
+        self.inner.write_sidecar(self.inner.active_base_offset, "snapshot", b"state of producers")
+        self.inner.flush()
+        self.engine.checkpoint({})
+        self.log = self.tier.wrap(self.inner, self.log.settings, is_new=True)
+        self._is_on = True
+
     def offsets(self, topic: str, partition: int) -> LogOffsets | None:
-        end = self.log.log_end_offset
+        served = self.log if self._is_on else self.inner
+        end = served.log_end_offset
         stable = end if self.last_stable_offset is None else self.last_stable_offset
-        return LogOffsets(self.log.log_start_offset, stable, end, end)
+        return LogOffsets(served.log_start_offset, stable, end, end)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
