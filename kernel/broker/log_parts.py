@@ -126,6 +126,7 @@ class LogParts:
             threads=threads,
             settings=lambda: CompactorSettings.of(published.config),
             start_worker=partial(start_worker, machine=machine),
+            after_pass=self.retention.after_pass,
         )
         self.directory_reports = DirectoryReports(
             replicas=self.replicas,

@@ -6,7 +6,7 @@ A round asks the policies about every log that may be compacted, gives the most 
 | what goes wrong | what becomes of it |
 | --- | --- |
 | a damaged batch, a policy that fails | the partition is uncleanable: log line, metric, tried again much later |
-| a segment deleted meanwhile, a disk that refuses | the new segments are given up; tried again after a growing pause |
+| a segment is missing, a disk refuses | the new segments are given up; tried again after a growing pause |
 | the log moves to another directory | the same; it is not compacted until it has moved |
 | a worker that dies | the same; after some in a row the partition is uncleanable; see `setbacks.py` |
 | a worker that gives nothing for long | a log line every ten minutes: it may wait for a disk, or be throttled |
@@ -39,9 +39,9 @@ from .setbacks import Circumstances, Failure, Setbacks
 from .workers import UncleanableError, WorkerDiedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from ..contracts.cleanup import LogState
+    from ..contracts.cleanup import CleanupSettings, LogState
     from ..contracts.rewriting import SegmentRewrite
     from ..contracts.services import ConfigView
     from ..contracts.storage import PartitionLog
@@ -133,12 +133,14 @@ class Compactor:
         threads: Threads,
         settings: Callable[[], CompactorSettings],
         start_worker: Callable[[CompactionJob], Worker],
+        after_pass: Callable[[Replica, CleanupSettings], Awaitable[None]],
     ) -> None:
         self._replicas = replicas
         self._policies = policies
         self._clock = clock
         self._settings = settings
         self._start_worker = start_worker
+        self._after_pass = after_pass
         self._threads = Workers(threads, _THREADS_MAX)
         self._setbacks = Setbacks()
         self._due = DueTimes()
@@ -282,6 +284,7 @@ class Compactor:
             nursery.start_soon(_tell_of_silence, candidate.replica.topic_partition, heard)
             await self._compact_guarded(candidate, settings, heard)
             nursery.cancel_scope.cancel()
+        await self._after_pass(candidate.replica, candidate.topic.plan.cleanup)
 
     async def _compact_guarded(self, candidate: _Candidate, settings: CompactorSettings, heard: _Heard) -> None:
         partition = candidate.replica.partition
@@ -330,6 +333,7 @@ class Compactor:
         replica, partition_log = candidate.replica, candidate.replica.log
         worker = self._start_worker(self._job_of(candidate, settings))
         self._workers.add(worker)
+        replica.is_in_pass = True
         try:
             while True:
                 step = await self._threads.run_sync(worker.next_step, abandon_on_cancel=True)
@@ -350,6 +354,7 @@ class Compactor:
                     if candidate.plan.expiries:
                         self._due.note(replica.partition, step.base_offsets, step.due_ms)
         finally:
+            replica.is_in_pass = False
             self._workers.discard(worker)
             worker.close()
 

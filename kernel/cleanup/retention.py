@@ -3,12 +3,16 @@
 What lies below a log's start (DeleteRecords) goes by `partitions/upkeep.py`, whatever the policy. Who reads a segment
 that is deleted goes on reading: an open file outlives its name, and names live for `file.delete.delay.ms`.
 
-*Source:* LogManager.cleanupLogs, UnifiedLog.deleteOldSegments of Kafka 4.3.
+A pass of compaction opens segments by their names, the oldest last: one that was deleted meanwhile would cost it all
+its work. So nothing is deleted of a log during a pass, and at once after it, before the next one begins.
+
+*Source:* LogManager.cleanupLogs, UnifiedLog.deleteOldSegments, LogCleanerManager.deletableLogs of Kafka 4.3.
 """
 
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -22,7 +26,7 @@ from ..partitions.delay_recovery import kept_end
 from .log_states import state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..config.broker import BrokerConfig
     from ..contracts.cleanup import CleanupSettings, Deletion
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from ..partitions.full_disks import FullDisks
     from ..partitions.replica import Replica
     from ..partitions.replicas import Replicas
+    from ..types import TopicIdPartition
     from .log_states import Policies
 
 log = logging.getLogger(__name__)
@@ -82,6 +87,7 @@ class Retention:
         self._settings = settings
         self._carry = carry
         self._worker = Workers(threads, 1)
+        self._passed_over: set[TopicIdPartition] = set()
         self.deleted_segments = 0
         self.topics_without_policy = 0
 
@@ -105,14 +111,30 @@ class Retention:
             await trio.lowlevel.checkpoint()
             missing += bool(self._policies.missing(topic.name, topic.plan.cleanup))
             for replica in [*topic.partitions.values(), *self._full_disks.waiting(topic)]:
-                try:
+                with self._guarding(replica):
                     await self._clean(replica, topic.plan.cleanup)
-                except StorageError as error:
-                    if replica.offline_reason is None:
-                        self._replicas.fail(replica, error)
-                except Exception:  # a policy's bug: the other logs go on, and this one next time
-                    log.exception("retention of %s failed", replica.topic_partition)
         self.topics_without_policy = missing
+
+    async def after_pass(self, replica: Replica, settings: CleanupSettings) -> None:
+        """Delete of a log what was left there for a pass that is over now."""
+        was_passed_over = replica.partition in self._passed_over
+        self._passed_over.discard(replica.partition)
+        with self._guarding(replica):
+            if replica.offline_reason is None:
+                replica.log.delete_segments_below(replica.log.log_start_offset)
+            if was_passed_over:
+                await self._clean(replica, settings)
+
+    @contextmanager
+    def _guarding(self, replica: Replica) -> Iterator[None]:
+        """Have a partition pay for what goes wrong with its log, and nobody for a policy."""
+        try:
+            yield
+        except StorageError as error:
+            if replica.offline_reason is None:
+                self._replicas.fail(replica, error)
+        except Exception:  # a policy's bug: the other logs go on, and this one next time
+            log.exception("retention of %s failed", replica.topic_partition)
 
     async def _clean(self, replica: Replica, settings: CleanupSettings) -> None:
         is_empty = not replica.log.size_bytes and replica.tiered_log is None
@@ -123,6 +145,9 @@ class Retention:
         lookup = replica.log.begin_time_lookup(NO_LIMIT)
         if lookup is not None:
             await self._worker.do(lookup)
+        if replica.is_in_pass:
+            self._passed_over.add(replica.partition)
+            return
         plan = self._policies.plan(state_of(replica, settings, self._clock.now_ms()))
         if plan.deletion is not None:
             spared = sparing_delayed(replica, plan.deletion)

@@ -100,6 +100,7 @@ class Replica:
         "high_watermark",
         "is_change_noted",
         "is_dirty",
+        "is_in_pass",
         "is_leader",
         "is_paused",
         "lacks_room",
@@ -152,7 +153,7 @@ class Replica:
         self.stages = stages
         self.delays = delays
         self.delay_beginning: DelayBeginning | None = None
-        self.is_change_noted = self.is_dirty = self.is_leader = False
+        self.is_change_noted = self.is_dirty = self.is_leader = self.is_in_pass = False
         self.leader_id = -1
         self.leader_epoch = NO_EPOCH
         self.epoch_begin = 0

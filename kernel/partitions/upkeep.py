@@ -237,7 +237,9 @@ class Upkeep:
         """Give up the segments that lie wholly below their log's start; who reads them goes on reading."""
         changed = self._replicas.changed
         for number, replica in enumerate(changed.take(Look.DELETED_RECORDS)):
-            if self._replicas.is_served(replica):
+            if replica.is_in_pass:  # which reads them: they are given up when it is over
+                changed.again(Look.DELETED_RECORDS, replica)
+            elif self._replicas.is_served(replica):
                 try:
                     replica.log.delete_segments_below(replica.log.log_start_offset)
                 except StorageError as error:

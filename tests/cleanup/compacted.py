@@ -57,6 +57,10 @@ class Wanted(NamedTuple):
     headers: Headers = ()
 
 
+async def no_retention(_replica: Replica, _settings: CleanupSettings) -> None:
+    """Delete nothing after a pass."""
+
+
 class CompactedTopic:
     """One partition of a topic that is compacted."""
 
@@ -93,6 +97,7 @@ class CompactedTopic:
             threads=SystemThreads(),
             settings=lambda: CompactorSettings(True, 1, memory_bytes, 0.9, 100, 1e300, 15_000),
             start_worker=lambda job: ThreadWorker(job, real_machine()),
+            after_pass=no_retention,
         )
 
     @property

@@ -19,7 +19,7 @@ from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.records.batch import read_header
 from odradek.plugins.cleanup import odradek_cleanup_policies
-from tests.cleanup.compacted import CompactedTopic, Seen, Wanted
+from tests.cleanup.compacted import CompactedTopic, Seen, Wanted, no_retention
 
 EXPIRES = "odradek.expires.at"
 
@@ -61,6 +61,7 @@ def compactor_of(topic: CompactedTopic, policies: Mapping[str, CleanupPolicy]) -
         threads=SystemThreads(),
         settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 15_000),
         start_worker=partial(start_worker, machine=real_machine()),
+        after_pass=no_retention,
     )
 
 

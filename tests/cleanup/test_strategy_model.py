@@ -31,7 +31,7 @@ from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.key_table import NO_VERSION, last_header, number_of
 from odradek.plugins.cleanup import odradek_cleanup_policies
 from odradek.testing.faults import FaultyFiles, PowerLoss
-from tests.cleanup.compacted import CompactedTopic, Seen, Wanted
+from tests.cleanup.compacted import CompactedTopic, Seen, Wanted, no_retention
 
 VERSION, EXPIRES = "version", "odradek.expires.at"
 KEYS = st.sampled_from([b"a", b"b", b"c", b"long" * 20])
@@ -186,6 +186,7 @@ class World:
             threads=SystemThreads(),
             settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 100, 1e300, 15_000),
             start_worker=worker,
+            after_pass=no_retention,
         )
         self.topic.compact(compactor)
 

@@ -7,7 +7,7 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -31,15 +31,18 @@ from odradek.kernel.cleanup.workers import (
     death_notice,
     start_worker,
 )
-from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, Compaction, LogState
+from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, CleanupSettings, Compaction, LogState
+from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.machine.machine import Machine
 from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.processes import SystemProcess, SystemProcesses
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.log_move import begin_move, give_up
-from tests.cleanup.compacted import CompactedTopic
+from odradek.kernel.partitions.replica import Replica
+from tests.cleanup.compacted import CompactedTopic, no_retention
 from tests.machines import machine_with
 from tests.partitions.hosted import unlimited
+from tests.partitions.test_upkeep import upkeep_of
 from tests.waiting import until_async
 
 
@@ -101,6 +104,7 @@ def compactor_of(
     start: Callable[[CompactionJob], Worker] | None = None,
     policies: Policies | None = None,
     settings: Callable[[], CompactorSettings] = lambda: SETTINGS,
+    after_pass: Callable[[Replica, CleanupSettings], Awaitable[None]] = no_retention,
 ) -> Compactor:
     made = topic.make_compactor()
     return Compactor(
@@ -110,7 +114,26 @@ def compactor_of(
         threads=SystemThreads(),
         settings=settings,
         start_worker=start or partial(start_worker, machine=real_machine()),
+        after_pass=after_pass,
     )
+
+
+def retention_of(topic: CompactedTopic) -> Retention:
+    return Retention(
+        replicas=topic.hosted.replicas,
+        full_disks=topic.hosted.lifecycle.full_disks,
+        policies=topic.compactor._policies,
+        clock=topic.hosted.clock,
+        threads=SystemThreads(),
+        settings=lambda: RetentionSettings(1),
+        carry=lambda replica, below: None,
+    )
+
+
+def merge_nothing(topic: CompactedTopic) -> None:
+    """Have each segment made anew by itself."""
+    found = topic.hosted.replicas.topics["t"]
+    found.plan = attrs.evolve(found.plan, log_config=LogConfig(segment_bytes=100))
 
 
 def job_of(topic: CompactedTopic, bytes_per_second: float = 1e300) -> CompactionJob:
@@ -303,15 +326,7 @@ def test_a_job_that_is_cancelled_ends_its_process_and_changes_nothing(topic: Com
 def test_metrics_tell_what_was_done(topic: CompactedTopic) -> None:
     compactor = compactor_of(topic, OnThread)
     topic.compact(compactor)
-    retention = Retention(
-        replicas=topic.hosted.replicas,
-        full_disks=topic.hosted.lifecycle.full_disks,
-        policies=Policies({}),
-        clock=topic.hosted.clock,
-        threads=SystemThreads(),
-        settings=lambda: RetentionSettings(1),
-        carry=lambda replica, below: None,
-    )
+    retention = retention_of(topic)
     told = {metric.name: metric.read()[()] for _, metric in cleanup_metrics(retention, compactor)}
 
     assert told["odradek_cleaner_compactions_total"] == 1
@@ -396,7 +411,79 @@ async def test_settings_that_are_altered_during_a_pass_have_it_begun_anew(topic:
     assert offsets(topic) == [1, 2]
 
 
-# ------------------------------------------------------------------------------------------------------------ moves
+# ------------------------------------------------------------------------------- what else changes a log during a pass
+
+
+class Interrupted(OnThread):
+    """Something is done on the reactor's task before each of its steps is taken."""
+
+    act: Callable[[], Awaitable[None]]
+
+    def next_step(self) -> Step:
+        step = super().next_step()
+        trio.from_thread.run(self.act)
+        return step
+
+
+def test_retention_waits_for_a_pass_and_is_made_up_for_at_its_end(topic: CompactedTopic) -> None:
+    """A pass opens segments by their names, and one that is gone would cost it all its work, again and again."""
+    topic.configure(cleanup_policy=("compact", "delete"), retention_ms=500)
+    topic.hosted.clock.advance(1_000)
+    topic.put([(b"b", b"2"), (b"c", b"1")])
+    topic.roll()
+    topic.put([(b"c", b"2")])
+    merge_nothing(topic)
+    retention, looks = retention_of(topic), []
+
+    class Retained(Interrupted):
+        @staticmethod
+        async def act() -> None:
+            await retention.clean()
+            looks.append(topic.replica.log.segments()[0].base_offset)
+
+    compactor = compactor_of(topic, Retained, after_pass=retention.after_pass)
+    assert topic.compact(compactor)
+    assert (looks, compactor.statistics.compactions_count) == ([0] * len(looks), 1)
+    assert len(looks) > 1
+
+    assert (topic.replica.log.log_start_offset, retention.deleted_segments) == (3, 1)
+    assert offsets(topic) == [3, 4, 5]
+
+
+def test_records_that_are_deleted_during_a_pass_leave_the_disk_at_its_end(topic: CompactedTopic) -> None:
+    topic.put([(b"b", b"2"), (b"c", b"1")])
+    topic.roll()
+    merge_nothing(topic)
+    retention, looks = retention_of(topic), []
+
+    class Deleted(Interrupted):
+        @staticmethod
+        async def act() -> None:
+            replica = topic.replica
+            replica.log.advance_log_start(3)
+            topic.hosted.replicas.changed.note((replica,))
+            await upkeep_of(topic.hosted)[0].give_up_segments()
+            looks.append(replica.log.segments()[0].base_offset)
+
+    compactor = compactor_of(topic, Deleted, after_pass=retention.after_pass)
+    assert topic.compact(compactor)
+    assert (looks, compactor.statistics.compactions_count) == ([0] * len(looks), 1)
+    assert topic.replica.log.segments()[0].base_offset == 3
+
+
+def test_retention_that_was_left_to_a_pass_that_failed_is_made_up_for_too(topic: CompactedTopic) -> None:
+    topic.configure(cleanup_policy=("compact", "delete"), retention_ms=500)
+    topic.hosted.clock.advance(1_000)
+    topic.put([(b"c", b"2")])
+    retention = retention_of(topic)
+
+    class Failed(OnThread):
+        def next_step(self) -> Step:
+            trio.from_thread.run(retention.clean)
+            raise OSError(5, "Input/output error")
+
+    assert topic.compact(compactor_of(topic, Failed, after_pass=retention.after_pass))
+    assert topic.replica.log.log_start_offset == 3
 
 
 def test_a_log_whose_move_is_under_way_is_not_compacted_and_one_that_waits_for_its_turn_is(

@@ -18,6 +18,7 @@ from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.records.batch import read_header
 from odradek.plugins.cleanup import odradek_cleanup_policies
+from tests.cleanup.compacted import no_retention
 
 from .delayed_partition import DelayedPartition, Sent
 from .test_delayed_records_model import AFTER_MS_MAX, Story
@@ -39,6 +40,7 @@ def compact(partition: DelayedPartition) -> None:
         threads=SystemThreads(),
         settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 100, 1e300, 15_000),
         start_worker=lambda job: ThreadWorker(job, real_machine()),
+        after_pass=no_retention,
     )
     trio.run(compactor.round)
     assert not compactor.uncleanable
