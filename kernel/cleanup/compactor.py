@@ -7,6 +7,7 @@ A round asks the policies about every log that may be compacted, gives the most 
 | --- | --- |
 | a damaged batch, a policy that fails | the partition is uncleanable: log line, metric, tried again much later |
 | a segment is missing, a disk refuses | the new segments are given up; tried again after a growing pause |
+| the log was truncated meanwhile | the same: what they were made of is not the log any more |
 | the log moves to another directory | the same; it is not compacted until it has moved |
 | a worker that dies | the same; after some in a row the partition is uncleanable; see `setbacks.py` |
 | a worker that gives nothing for long | a log line every ten minutes: it may wait for a disk, or be throttled |
@@ -330,7 +331,7 @@ class Compactor:
             )
 
     async def _compact(self, candidate: _Candidate, settings: CompactorSettings, heard: _Heard) -> None:
-        replica, partition_log = candidate.replica, candidate.replica.log
+        replica, partition_log, unkept = candidate.replica, candidate.replica.log, candidate.replica.unkept
         worker = self._start_worker(self._job_of(candidate, settings))
         self._workers.add(worker)
         replica.is_in_pass = True
@@ -340,6 +341,8 @@ class Compactor:
                 heard.at_s = trio.current_time()
                 if replica.log is not partition_log:
                     raise StorageError("the log was moved")
+                if replica.unkept is not unkept:  # another one since each truncation
+                    raise StorageError("the log was truncated")
                 if isinstance(step, CompactionDone):
                     if step.clean_end is not None:
                         partition_log.note_clean_end(step.clean_end)

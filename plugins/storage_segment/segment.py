@@ -147,12 +147,12 @@ class Segment:
         end = self.size_bytes
         if position >= end:
             return
-        fd, pread = self.handle().fd, self._files.pread
+        handle, pread = self.handle(), self._files.pread  # held: once it is let go its number is another file's
         data, start = b"", position
         while position < end:
             at = position - start
             if at + HEADER_SIZE > len(data):
-                data, start, at = pread(fd, min(_HEADERS_CHUNK, end - position), position), position, 0
+                data, start, at = pread(handle.fd, min(_HEADERS_CHUNK, end - position), position), position, 0
             header = self._checked_header(data, at, position)
             yield position, header
             position += header.length_bytes
@@ -168,16 +168,18 @@ class Segment:
         end = self.size_bytes
         if position >= end:
             return
-        fd, pread = self.handle().fd, self._files.pread
+        handle, pread = self.handle(), self._files.pread  # held, as in `headers`
         data, start = memoryview(b""), position
         while position < end:
             at = position - start
             if at + HEADER_SIZE > len(data):
-                data = memoryview(pread(fd, min(chunk_bytes, end - position), position))
+                data = memoryview(pread(handle.fd, min(chunk_bytes, end - position), position))
                 start, at = position, 0
             header = self._checked_header(data, at, position)
             if at + header.length_bytes > len(data):
-                data = memoryview(pread(fd, min(max(chunk_bytes, header.length_bytes), end - position), position))
+                data = memoryview(
+                    pread(handle.fd, min(max(chunk_bytes, header.length_bytes), end - position), position)
+                )
                 start, at = position, 0
                 if len(data) < header.length_bytes:
                     raise CorruptRecordsError(f"{self.path}: the file ends within a batch", position=position)

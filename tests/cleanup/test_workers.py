@@ -486,6 +486,24 @@ def test_retention_that_was_left_to_a_pass_that_failed_is_made_up_for_too(topic:
     assert topic.replica.log.log_start_offset == 3
 
 
+def test_what_a_pass_made_of_a_log_that_was_truncated_meanwhile_is_given_up(topic: CompactedTopic) -> None:
+    """Also where the segments begin where they did: what the leader did not have must not be back."""
+
+    class Truncated(Interrupted):
+        @staticmethod
+        async def act() -> None:
+            replica = topic.replica
+            replica.log.truncate_to(0)
+            replica.note_cut()
+            topic.put([(b"a", b"another"), (b"b", b"another")])
+            topic.roll()
+
+    compactor = compactor_of(topic, Truncated)
+    assert topic.compact(compactor)
+    assert compactor.statistics.compactions_count == 0
+    assert [(seen.offset, seen.value) for seen in topic.uncommitted()] == [(0, b"another"), (1, b"another")]
+
+
 def test_a_log_whose_move_is_under_way_is_not_compacted_and_one_that_waits_for_its_turn_is(
     topic: CompactedTopic,
 ) -> None:
