@@ -1,7 +1,8 @@
 """Shell: has logs compacted, the most urgent first, by workers beside the reactor, and puts in place what they wrote.
 
 A round asks the policies about every log that may be compacted, gives the most urgent ones to workers, at most
-`log.cleaner.threads` at once, and begins anew; with nothing to do it sleeps for `log.cleaner.backoff.ms`.
+`log.cleaner.threads` at once, and begins anew; with nothing to do it sleeps for `log.cleaner.backoff.ms`. While one
+worker is busy, with a large log or a disk that hangs, it asks again for the places of those that are done.
 
 | what goes wrong | what becomes of it |
 | --- | --- |
@@ -150,6 +151,8 @@ class Compactor:
         self._round_scope = trio.CancelScope()
         self._round_settings: CompactorSettings | None = None
         self._workers: set[Worker] = set()
+        self._under_way: dict[TopicIdPartition, _Candidate] = {}
+        self._has_ended = trio.Event()
         self.statistics = CompactorStatistics(last_run_ms=clock.monotonic_ms())
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -202,17 +205,30 @@ class Compactor:
         return True  # it was ended: what is altered counts at once
 
     async def _compact_most_urgent(self, settings: CompactorSettings) -> bool:
-        candidates = await self._candidates()
-        self.statistics.dirty_percent_max = int(
-            100 * max((each.urgency for each in candidates if each.plan.compaction is not None), default=0)
-        )
-        candidates.sort(key=lambda each: each.urgency, reverse=True)
-        chosen = candidates[: settings.threads]
+        has_begun = False
         async with trio.open_nursery() as nursery:
-            for candidate in chosen:
-                partition = candidate.replica.partition
-                nursery.start_soon(self._compact_watched, candidate, settings, name=f"compaction of {partition}")
-        return bool(chosen)
+            while True:
+                self._has_ended = trio.Event()
+                if len(self._under_way) < settings.threads:
+                    has_begun |= await self._begin_most_urgent(settings, nursery)
+                if self._under_way:
+                    with trio.move_on_after(max(settings.backoff_ms / 1000, PAUSE_S_MIN)):
+                        await self._has_ended.wait()
+                if not self._under_way:
+                    return has_begun
+
+    async def _begin_most_urgent(self, settings: CompactorSettings, nursery: trio.Nursery) -> bool:
+        candidates = await self._candidates()
+        dirty = [each.urgency for each in (*candidates, *self._under_way.values()) if each.plan.compaction is not None]
+        self.statistics.dirty_percent_max = int(100 * max(dirty, default=0))
+        candidates.sort(key=lambda each: each.urgency, reverse=True)
+        for candidate in candidates[: settings.threads - len(self._under_way)]:
+            partition = candidate.replica.partition
+            self._under_way[partition] = candidate
+            nursery.start_soon(self._compact_watched, candidate, settings, name=f"compaction of {partition}")
+        if not candidates:
+            self.statistics.last_run_ms = self._clock.monotonic_ms()
+        return bool(candidates)
 
     async def _candidates(self) -> list[_Candidate]:
         found = []
@@ -222,6 +238,8 @@ class Compactor:
                 continue
             await trio.lowlevel.checkpoint()
             for replica in list(topic.partitions.values()):
+                if replica.partition in self._under_way:
+                    continue
                 candidate = await self._candidate_guarded(topic, replica)
                 if candidate is not None:
                     found.append(candidate)
@@ -281,11 +299,15 @@ class Compactor:
 
     async def _compact_watched(self, candidate: _Candidate, settings: CompactorSettings) -> None:
         heard = _Heard(trio.current_time())
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_tell_of_silence, candidate.replica.topic_partition, heard)
-            await self._compact_guarded(candidate, settings, heard)
-            nursery.cancel_scope.cancel()
-        await self._after_pass(candidate.replica, candidate.topic.plan.cleanup)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_tell_of_silence, candidate.replica.topic_partition, heard)
+                await self._compact_guarded(candidate, settings, heard)
+                nursery.cancel_scope.cancel()
+            await self._after_pass(candidate.replica, candidate.topic.plan.cleanup)
+        finally:
+            del self._under_way[candidate.replica.partition]
+            self._has_ended.set()
 
     async def _compact_guarded(self, candidate: _Candidate, settings: CompactorSettings, heard: _Heard) -> None:
         partition = candidate.replica.partition

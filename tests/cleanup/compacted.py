@@ -71,21 +71,24 @@ class CompactedTopic:
         segment_bytes: int = 1 << 20,
         segment_index_bytes: int = 10 << 20,
         files: Files | None = None,
+        beside: CompactedTopic | None = None,
+        name: str = TOPIC,
     ) -> None:
-        self.hosted = Hosted(directory, files=files)
+        self.hosted: Hosted = beside.hosted if beside is not None else Hosted(directory, files=files)
+        self.name = name
         self.log_config = LogConfig(
             segment_bytes=segment_bytes,
             segment_index_bytes=segment_index_bytes,
             index_interval_bytes=64,
             file_delete_delay_ms=0,
         )
-        self.hosted.open(TOPIC, log_config=self.log_config)
+        self.hosted.open(name, log_config=self.log_config)
         self.configure()
         self.sequences: dict[int, int] = {}
         self.compactor = self.make_compactor()
 
     def configure(self, **settings: Any) -> None:
-        topic = self.hosted.replicas.topics[TOPIC]
+        topic = self.hosted.replicas.topics[self.name]
         cleanup = attrs.evolve(CleanupSettings(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0), **settings)
         topic.plan = attrs.evolve(topic.plan, cleanup=cleanup)
 
@@ -102,7 +105,7 @@ class CompactedTopic:
 
     @property
     def replica(self) -> Replica:
-        return self.hosted.replicas.get(TOPIC, 0)
+        return self.hosted.replicas.get(self.name, 0)
 
     def put(
         self,

@@ -352,6 +352,44 @@ def test_how_long_no_log_was_looked_at_is_known(topic: CompactedTopic) -> None:
     assert (before_ms, compactor.silence_ms()) == (20_000, 0)
 
 
+async def test_a_worker_that_hangs_keeps_no_other_log_from_being_compacted(
+    topic: CompactedTopic, tmp_path: Path
+) -> None:
+    """Nor does a log of which there is so much that it takes hours."""
+    topics = [topic, *(CompactedTopic(tmp_path, beside=topic, name=name) for name in ("u", "v", "w"))]
+    for each in topics[1:]:
+        each.put([(b"a", b"1"), (b"a", b"2")])
+        each.roll()
+    for each in topics:
+        each.flush()
+    settings = attrs.evolve(SETTINGS, threads=2, backoff_ms=50)
+    started: list[str] = []
+    Hanging.told.clear()
+
+    def start(job: CompactionJob) -> Worker:
+        started.append(next(iter(job.rewrite.sources[0].paths.values())).parent.name)
+        return Hanging(job) if started[-1] == "t-0" else OnThread(job)
+
+    compactor = compactor_of(topic, start, settings=lambda: settings)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(compactor.round)
+            await until_async(lambda: compactor.statistics.compactions_count == 3)
+            topics[1].put([(b"a", b"3")])
+            topics[1].roll()
+            topics[1].flush()
+            await until_async(lambda: compactor.statistics.compactions_count == 4)
+            topic.hosted.clock.advance(1_000)
+            await until_async(lambda: compactor.silence_ms() == 0)
+            Hanging.told.set()
+    finally:
+        Hanging.told.set()
+
+    assert sorted(started) == ["t-0", "u-0", "u-0", "v-0", "w-0"]
+    assert [offsets(each) for each in topics] == [[1, 2], [2], [1], [1]]
+    assert compactor.statistics.compactions_count == 5
+
+
 async def test_a_pass_on_a_thread_is_not_begun_anew_beside_itself(topic: CompactedTopic) -> None:
     class HangingOnThread(Hanging):
         ends_at_close = False
