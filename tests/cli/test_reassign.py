@@ -8,18 +8,21 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import trio
 
 from odradek.cli import elect, reassign
+from odradek.cli.cluster_calls import ClusterCalls
 from odradek.cli.placing.carrying_out import progress_text
 from odradek.cli.placing.moves import Move, State, moves_of
-from odradek.client import NewTopic, ResourceType, TopicPartition
+from odradek.client import Admin, NewTopic, ResourceType, TopicPartition
 from odradek.client.admin_values import Reassignment
 from odradek.client.cluster import PartitionInfo, TopicInfo
 from odradek.client.errors import BrokerError
-from odradek.kernel.errors import ConfigError
+from odradek.kernel.errors import ConfigError, ErrorCode
+from odradek.kernel.peers.errors import RequestTimeoutError
 
 from .conftest import Odradek
-from .on_cluster import Commands, on_three_brokers
+from .on_cluster import Commands, on_three_brokers, parsed
 
 MOVED = [[2, 3], [3, 1]]
 
@@ -219,3 +222,141 @@ def test_what_an_earlier_plan_was_copying_is_not_waited_for() -> None:
     (move,) = moves_of({partition: (4,)}, topics, moving, sizes)
 
     assert (move.state, move.copied_bytes, move.total_bytes) == (State.MOVING, 10, 100)
+
+
+async def throttled(commands: Commands, topic: str) -> tuple[str | None, str | None]:
+    """The replicas of a topic that are throttled, as leaders and as followers."""
+    told = await commands.admin.describe_configs(ResourceType.TOPIC, topic)
+    return tuple(told[f"{side}.replication.throttled.replicas"].value for side in ("leader", "follower"))  # type: ignore[return-value]
+
+
+async def lose_a_broker(commands: Commands) -> None:
+    """Let broker 3 die, and everybody know: what moves to it does not end."""
+    commands.cluster.brokers[3].crash()
+    while 3 in {node.node_id for node in (await commands.admin.describe_cluster()).nodes}:
+        pass
+
+
+async def begin_one_that_does_not_end(commands: Commands, path: Path) -> None:
+    """Move `t-0` under a throttle to a broker that is dead."""
+    await make(commands, [1], [1])
+    await lose_a_broker(commands)
+    plan = plan_of(path, [3])
+    assert await commands.run(reassign._execute, "reassign", "execute", plan, "--throttle", "1000", "--no-wait") == 0
+
+
+def test_the_throttle_of_others_that_move_stays_when_one_has_ended(tmp_path: Path) -> None:
+    async def test(commands: Commands) -> None:
+        await begin_one_that_does_not_end(commands, tmp_path / "long.json")
+        await commands.admin.create_topic(NewTopic("tt", assignments=[[1]]))
+        other = plan_of(tmp_path / "other.json", [2], topic="tt")
+        words = ("reassign", "execute", other, "--additional", "--throttle", "2000")
+
+        assert await commands.run(reassign._execute, *words) == 0
+        assert await rates(commands, 1) == ["2000", "2000"]
+        assert await rates(commands, 2) == ["2000", "2000"]
+        assert await throttled(commands, "tt") == ("", "")
+
+        same = plan_of(tmp_path / "same.json", [3], [2])
+        words = ("reassign", "execute", same, "--additional", "--throttle", "2000")
+        assert await commands.run(reassign._execute, *words, "--no-wait") == 0
+        assert await throttled(commands, "t") == ("0:1,1:1", "0:3,1:2")
+        while [*await commands.admin.list_partition_reassignments()] != [TopicPartition("t", 0)]:
+            pass
+        assert await commands.run(reassign._verify, "reassign", "verify", same) == 1
+        assert await rates(commands, 2) == ["2000", "2000"]
+        assert await throttled(commands, "t") == ("0:1", "0:3")
+
+        assert await commands.run(reassign._cancel, "reassign", "cancel", "--all") == 0
+        assert await rates(commands, 1) == []
+        assert await throttled(commands, "t") == ("", "")
+
+    on_three_brokers(test)
+
+
+def test_what_was_throttled_for_moves_that_are_refused_is_not_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: Any) -> None:
+        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "no")
+
+    async def test(commands: Commands) -> None:
+        await make(commands, [1], [1])
+        plan = plan_of(tmp_path / "plan.json", [3], [2])
+        monkeypatch.setattr(Admin, "alter_partition_reassignments", refuse)
+        with pytest.raises(BrokerError, match="no"):
+            await commands.run(reassign._execute, "reassign", "execute", plan, "--throttle", "1000")
+
+        assert [await rates(commands, broker_id) for broker_id in (1, 2, 3)] == [[], [], []]
+        assert await throttled(commands, "t") == ("", "")
+
+    on_three_brokers(test)
+
+
+@pytest.mark.parametrize("call", ["alter_partition_reassignments", "list_topics"])
+def test_where_nobody_knows_whether_it_moves_what_stays_is_told_and_can_be_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: str
+) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise RequestTimeoutError("no answer within 30000 ms")
+
+    async def test(commands: Commands) -> None:
+        await make(commands, [1], [1])
+        plan = plan_of(tmp_path / "plan.json", [3], [2])
+        topics = {topic.name: topic for topic in await commands.admin.list_topics()}
+        with monkeypatch.context() as patched:
+            patched.setattr(Admin, call, fail)
+            with pytest.raises(RequestTimeoutError):
+                await reassign._execute(
+                    parsed("reassign", "execute", plan, "--throttle", "1000"), ClusterCalls(commands.admin, topics)
+                )
+        assert "odradek reassign verify --all" in capsys.readouterr().err
+        assert await rates(commands, 3) == ["1000", "1000"]
+        assert await throttled(commands, "t") == ("0:1,1:1", "0:3,1:2")
+        while await commands.admin.list_partition_reassignments():
+            pass
+
+        assert await commands.run(reassign._verify, "reassign", "verify", "--all") == 0
+        assert "nothing moves\nthrottles are taken away" in capsys.readouterr().out
+        assert await rates(commands, 3) == []
+        assert await throttled(commands, "t") == ("", "")
+
+    on_three_brokers(test)
+
+
+def test_all_that_moves_can_be_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def test(commands: Commands) -> None:
+        await begin_one_that_does_not_end(commands, tmp_path / "long.json")
+        capsys.readouterr()
+
+        assert await commands.run(reassign._verify, "reassign", "verify", "--all", "--json") == 1
+        told = json.loads(capsys.readouterr().out)
+        assert [(each["state"], each["wanted"]) for each in told["partitions"]] == [("moving", [3])]
+        assert not told["throttles_cleared"]
+        assert await rates(commands, 1) == ["1000", "1000"]
+
+    on_three_brokers(test)
+
+
+def test_a_verify_wants_to_know_of_what(odradek: Odradek) -> None:
+    assert odradek("reassign", "verify").status == 2
+    assert odradek.ok("reassign", "verify", "--all", "--json").json == {
+        "partitions": [],
+        "refused": [],
+        "throttles_cleared": False,
+    }
+
+
+def test_who_interrupts_a_throttled_move_is_told_what_takes_the_throttle_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def test(commands: Commands) -> None:
+        await make(commands, [1])
+        await lose_a_broker(commands)
+        plan = plan_of(tmp_path / "plan.json", [3])
+        with trio.move_on_after(5):
+            await commands.run(reassign._execute, "reassign", "execute", plan, "--throttle", "1000")
+
+        assert "moves go on, throttled: `odradek reassign verify --all`" in capsys.readouterr().err
+
+    on_three_brokers(test)

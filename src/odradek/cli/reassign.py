@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .placing.reading import Reading
 
 STANDARD_INPUT: Final = "-"
+ALL_IS_SO: Final = "nothing to do: all is as the file says"
 _FILES: Final = """
 FILE is JSON as kafka-reassign-partitions writes and reads it:
   {"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2,3]}]}
@@ -203,7 +204,7 @@ def _configure_execute(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("file", metavar="FILE")
     parser.add_argument(
-        "--throttle", type=positive, metavar="BYTES", help="a second, of each broker; taken away when all is done"
+        "--throttle", type=positive, metavar="BYTES", help="a second, of each broker; taken away when nothing moves"
     )
     parser.add_argument("--additional", action="store_true", help="although others are moving already")
     parser.add_argument("--no-wait", action="store_true", help="only begin; verify takes the throttle away")
@@ -227,7 +228,9 @@ async def _execute(arguments: argparse.Namespace, calls: ClusterCalls) -> int:
     return _tell(outcome, as_json=arguments.json, more={"before": as_json(before)}, is_begun=arguments.no_wait)
 
 
-def _tell(outcome: Outcome, *, as_json: bool, more: Mapping[str, Any], is_begun: bool = False) -> int:
+def _tell(
+    outcome: Outcome, *, as_json: bool, more: Mapping[str, Any], is_begun: bool = False, nothing: str = ALL_IS_SO
+) -> int:
     """Print what came of it, and return the exit status."""
     from .placing.carrying_out import print_outcome
 
@@ -240,7 +243,7 @@ def _tell(outcome: Outcome, *, as_json: bool, more: Mapping[str, Any], is_begun:
     elif outcome.moves or outcome.refused:
         print_outcome(outcome)
     else:
-        print("nothing to do: all is as the file says")
+        print(nothing)
     return int(bool(outcome.refused) or not (is_begun or outcome.is_done))
 
 
@@ -250,39 +253,67 @@ def _tell(outcome: Outcome, *, as_json: bool, more: Mapping[str, Any], is_begun:
 def _configure_verify(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
-        "Say how far the partitions of a file are. When nothing moves any more, the throttles of `execute --no-wait` "
-        "are taken away, from all brokers and from these topics.",
-        [("reassign verify plan.json", "what is done, what moves, and how much of it is copied")],
+        "Say how far the partitions of a file are, or all that move. When nothing moves any more, throttles are taken "
+        "away, from all brokers and from the topics of the file: those of `execute --no-wait`, and those of an "
+        "`execute` that was interrupted.",
+        [
+            ("reassign verify plan.json", "what is done, what moves, and how much of it is copied"),
+            ("reassign verify --all", "what moves; if nothing does, no broker and no topic is throttled any more"),
+        ],
         notes=_FILES,
-        exit_status=f"{EXIT_STATUS}; 1 too while not all is as the file says",
+        exit_status=f"{EXIT_STATUS}; 1 too while not all is as the file says, or anything moves of --all",
     )
-    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("file", nargs="?", metavar="FILE")
+    parser.add_argument("--all", action="store_true", help="all partitions that move, and the throttles of all topics")
     parser.add_argument("--preserve-throttles", action="store_true", help="leave them")
     add_common_options(parser)
 
 
 async def _verify(arguments: argparse.Namespace, calls: ClusterCalls) -> int:
     from .placing.carrying_out import Outcome, look
-    from .placing.moves import State
+    from .placing.throttle import release_throttle
 
-    wanted = _read(arguments.file)
-    moves = await look(calls, wanted)
-    is_over = all(move.state is not State.MOVING for move in moves)
-    topics = {move.partition.topic for move in moves if move.state is not State.GONE}
-    is_cleared = is_over and not arguments.preserve_throttles and await _clear(calls, topics)
-    status = _tell(Outcome(moves, {}), as_json=arguments.json, more={"throttles_cleared": is_cleared})
+    wanted = _read_or_all(arguments, "verify")
+    if wanted is None:
+        moves = await look(calls, await _read_ongoing(calls))
+        ended = [] if moves else _all(calls)
+    else:
+        moves = await look(calls, wanted)
+        ended = [*wanted]
+    is_cleared = not arguments.preserve_throttles and await release_throttle(calls.admin, ended)
+    nothing = "nothing moves" if wanted is None else ALL_IS_SO
+    told = {"throttles_cleared": is_cleared}
+    status = _tell(Outcome(moves, {}), as_json=arguments.json, more=told, nothing=nothing)
     if is_cleared and not arguments.json:
         print("throttles are taken away")
     return status
 
 
-async def _clear(calls: ClusterCalls, topics: set[str]) -> bool:
-    """Take throttles away, unless others still move under them."""
-    from .placing.throttle import clear_throttle
+def _read_or_all(arguments: argparse.Namespace, action: str) -> dict[TopicPartition, tuple[int, ...]] | None:
+    """Return what a file says; None if `--all` is asked for.
 
-    if await calls.admin.list_partition_reassignments():
-        return False
-    return await clear_throttle(calls.admin, topics)
+    Raises:
+        ConfigError: Neither, or both; or the file is no plan.
+    """
+    if bool(arguments.file) == arguments.all:
+        raise ConfigError("expected a FILE or --all", hint=f"odradek reassign {action} --help")
+    return None if arguments.all else _read(arguments.file)
+
+
+async def _read_ongoing(calls: ClusterCalls) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return what moves, and the replicas that it shall have."""
+    ongoing = await calls.admin.list_partition_reassignments()
+    return {
+        partition: tuple(each for each in move.replicas if each not in move.removing_replicas)
+        for partition, move in ongoing.items()
+    }
+
+
+def _all(calls: ClusterCalls) -> list[TopicPartition]:
+    """Return the partitions of all topics."""
+    from odradek.kernel.types import TopicPartition
+
+    return [TopicPartition(topic.name, number) for topic in calls.topics.values() for number in topic.partitions]
 
 
 # ------------------------------------------------------------------------------ cancel
@@ -307,16 +338,15 @@ def _configure_cancel(parser: argparse.ArgumentParser) -> None:
 
 
 async def _cancel(arguments: argparse.Namespace, calls: ClusterCalls) -> int:
-    if bool(arguments.file) == arguments.all:
-        raise ConfigError("expected a FILE or --all", hint="odradek reassign cancel --help")
+    from .placing.throttle import release_throttle
+
+    named = _read_or_all(arguments, "cancel")
     ongoing = await calls.admin.list_partition_reassignments()
-    named = None if arguments.all else _read(arguments.file)
     cancelled = sorted(each for each in ongoing if named is None or each in named)
     refused = await calls.admin.alter_partition_reassignments(dict.fromkeys(cancelled)) if cancelled else {}
     done = [each for each in cancelled if each not in refused]
-    topics = {each.topic for each in (*cancelled, *(named or ())) if each.topic in calls.topics}
     if not arguments.preserve_throttles:
-        await _clear(calls, topics)
+        await release_throttle(calls.admin, _all(calls) if named is None else named)
     if arguments.json:
         told = [{"topic": each.topic, "partition": each.partition} for each in done]
         failed = [{"topic": each.topic, "partition": each.partition, "error": str(refused[each])} for each in refused]

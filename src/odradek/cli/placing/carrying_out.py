@@ -10,18 +10,18 @@ import attrs
 import trio
 
 from odradek.cli.output import plural, print_table, size_text
+from odradek.client import BrokerError
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.progress import ProgressLine, part_text
 
 from .moves import Move, State, moves_of
 from .reading import read_log_dirs, sizes_of
-from .throttle import clear_throttle, set_throttle, throttled_by
+from .throttle import release_throttle, set_throttle, throttled_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.cli.cluster_calls import ClusterCalls
-    from odradek.client import BrokerError
     from odradek.kernel.types import TopicPartition
 
 FIRST_LOOK_S: Final = 0.2
@@ -62,22 +62,36 @@ async def carry_out(
         rate_bytes: How many bytes a second each broker may copy; as much as it can when None.
         is_awaited: Whether it is waited for; else throttles stay.
 
-    Cancelled, the moves go on.
+    Cancelled, or where the cluster cannot be asked any more, the moves go on under their throttle, and what ends it is
+    told. What nobody moves for is not throttled any more when this raises.
     """
-    if rate_bytes is not None:
-        await set_throttle(calls.admin, throttled_by(wanted, calls.topics), rate_bytes)
-    refused = await calls.admin.alter_partition_reassignments(wanted)
-    begun = {partition: replicas for partition, replicas in wanted.items() if partition not in refused}
-    if not is_awaited:
-        return Outcome(await look(calls, begun), refused)
+    is_over = False
     try:
-        moves = await _watch(calls, begun)
-    except trio.Cancelled:
-        print("odradek: the moves go on; `odradek reassign verify` says how far, `cancel` ends them", file=sys.stderr)
-        raise
-    if rate_bytes is not None:
-        await clear_throttle(calls.admin, {partition.topic for partition in wanted})
+        try:
+            if rate_bytes is not None:
+                await set_throttle(calls.admin, throttled_by(wanted, calls.topics), rate_bytes)
+            refused = await calls.admin.alter_partition_reassignments(wanted)
+        except BrokerError as error:
+            if not error.retriable:  # after any other error nobody knows whether it has begun
+                if rate_bytes is not None:
+                    await release_throttle(calls.admin, wanted)
+                is_over = True
+            raise
+        begun = {partition: replicas for partition, replicas in wanted.items() if partition not in refused}
+        moves = await (_watch if is_awaited else look)(calls, begun)
+        if rate_bytes is not None and is_awaited:
+            await release_throttle(calls.admin, wanted)
+        is_over = True
+    finally:
+        if not is_over:
+            _tell_what_stays(is_throttled=rate_bytes is not None)
     return Outcome(moves, refused)
+
+
+def _tell_what_stays(*, is_throttled: bool) -> None:
+    throttled, taken = (", throttled", ", and takes throttles away when nothing moves") if is_throttled else ("", "")
+    told = f"`odradek reassign verify --all` says how far{taken}; `cancel --all` ends them"
+    print(f"odradek: moves go on{throttled}: {told}", file=sys.stderr)
 
 
 async def look(calls: ClusterCalls, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> list[Move]:

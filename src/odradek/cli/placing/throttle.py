@@ -70,13 +70,43 @@ async def set_throttle(admin: Admin, throttled: Throttled, rate_bytes: int) -> N
         added = {LEADERS: names, FOLLOWERS: throttled.followers[topic]}
         changes = {key: (ConfigOperation.APPEND, ",".join(texts)) for key, texts in added.items()}
         await admin.alter_configs(ResourceType.TOPIC, topic, changes)
-    for broker_id in sorted(throttled.brokers & {*admin.opened().cluster.nodes}):
+    for broker_id in sorted(throttled.brokers & await _brokers_there(admin)):
         await admin.alter_configs(ResourceType.BROKER, str(broker_id), dict.fromkeys(RATES, str(rate_bytes)))
+
+
+async def _brokers_there(admin: Admin) -> set[int]:
+    """Return who is there now: what the client has seen may be as old as the moves."""
+    return {node.node_id for node in (await admin.describe_cluster()).nodes}
+
+
+async def release_throttle(admin: Admin, partitions: Iterable[TopicPartition]) -> bool:
+    """Take throttles away that partitions no longer need; return whether none are left of those that there were.
+
+    While others move, which may be under it, the brokers' rates stay; topics throttle these partitions no longer.
+    """
+    there = {topic.name for topic in await admin.list_topics(with_internal=True)}
+    ongoing = await admin.list_partition_reassignments()
+    wanted = {each for each in partitions if each.topic in there}
+    if not ongoing:
+        return await clear_throttle(admin, {each.topic for each in wanted})
+    numbers: dict[str, set[str]] = {}
+    for each in wanted - {*ongoing}:
+        numbers.setdefault(each.topic, set()).add(str(each.partition))
+    for topic, ended in sorted(numbers.items()):
+        known = await admin.describe_configs(ResourceType.TOPIC, topic, keys=(LEADERS, FOLLOWERS))
+        changes = {}
+        for key, entry in known.items():
+            texts = [text for text in (entry.value or "").split(",") if text.partition(":")[0] in ended]
+            if texts:
+                changes[key] = (ConfigOperation.SUBTRACT, ",".join(texts))
+        if changes:
+            await admin.alter_configs(ResourceType.TOPIC, topic, changes)
+    return False
 
 
 async def clear_throttle(admin: Admin, topics: Iterable[str]) -> bool:
     """Take throttles away from all brokers that are there and from topics; return whether there were any."""
-    places = [(ResourceType.BROKER, str(broker_id), RATES) for broker_id in sorted(admin.opened().cluster.nodes)]
+    places = [(ResourceType.BROKER, str(broker_id), RATES) for broker_id in sorted(await _brokers_there(admin))]
     places += [(ResourceType.TOPIC, topic, (LEADERS, FOLLOWERS)) for topic in sorted({*topics})]
     was_throttled = False
     for resource_type, name, keys in places:
