@@ -26,10 +26,25 @@ BREAKER_MINIMUM: Final = "odradek.retry.breaker.minimum"
 RETRY_POLICY: Final = "odradek.retry.policy"
 DEAD_LETTERS_ENABLE: Final = "errors.deadletterqueue.group.enable"
 DEAD_LETTERS_OF: Final = "odradek.retry.dead.letters.of"
+BATCH_LIMIT: Final = "max.message.bytes"
+_HEADERS_ROOM_BYTES: Final = 1 << 14
+"""For where a record was read first, why it failed, how often: what a record gets that is produced to a retry topic."""
+_DEFAULT_LIMIT_BYTES: Final = 1_048_588
+_INT_MAX: Final = (1 << 31) - 1
 KEPT_KEYS: Final = (DELAY_ENABLE, RETRY_TOPIC, DEAD_LETTERS_OF)
 """Each has a topic keep a ledger of what waits."""
 _OWNER_KEYS: Final = (RETRY_TOPIC, RETRY_GROUP, DEAD_LETTERS_OF)
 """Whose what waits is, and where what is dead comes from: with another value all of it would be taken once more."""
+
+
+def batch_limit_of_failed(limit: str | None) -> str | None:
+    """Return the `max.message.bytes` of the topics of what a group fails of a topic that was given this one.
+
+    None for the default: a topic's own limit may be low because its records are compressed, which failed ones are not.
+    """
+    if limit is None or int(limit) <= _DEFAULT_LIMIT_BYTES:
+        return None
+    return str(min(int(limit) + _HEADERS_ROOM_BYTES, _INT_MAX))
 
 
 @frozen

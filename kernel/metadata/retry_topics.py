@@ -1,7 +1,8 @@
 """Pure core: which topics are made when somebody first asks for those of a group's failed records.
 
     orders has odradek.retry.auto=true, somebody asks for orders.billing.retry, or orders.billing.dlq
-        -> orders.billing.dlq and orders.billing.retry, for group billing, with the partitions and replicas of orders
+        -> orders.billing.dlq and orders.billing.retry, for group billing, with the partitions and replicas of orders,
+           and room for its largest batches
 
 A group is read from the name, so it has to be one that a topic's name can hold as it is. Where that cannot be said, or
 two topics could be meant, since a group's name may have dots, none is made.
@@ -13,7 +14,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..config.delay_checks import DEAD_LETTERS_ENABLE, DEAD_LETTERS_OF, RETRY_AUTO, RETRY_GROUP, RETRY_TOPIC
+from ..config.delay_checks import (
+    BATCH_LIMIT,
+    DEAD_LETTERS_ENABLE,
+    DEAD_LETTERS_OF,
+    RETRY_AUTO,
+    RETRY_GROUP,
+    RETRY_TOPIC,
+    batch_limit_of_failed,
+)
 from ..errors import ErrorCode, KafkaError
 from ..retry.names import DEAD_SUFFIX, ESCAPED, RETRY_SUFFIX, retry_topics
 from ..wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig
@@ -72,7 +81,9 @@ def topics_of_group(topic: TopicImage, group: str, image: MetadataImage) -> list
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} is there and is not for that group's records"
             )
     more = {names.dead: {DEAD_LETTERS_ENABLE: "true"}}
-    return [_topic(topic, name, count, {**owner, **more.get(name, {})}) for name, owner in owners.items()]
+    limit = batch_limit_of_failed(image.topic_config(topic.name).get(BATCH_LIMIT))
+    both = {} if limit is None else {BATCH_LIMIT: limit}
+    return [_topic(topic, name, count, {**owner, **more.get(name, {}), **both}) for name, owner in owners.items()]
 
 
 def _topic(like: TopicImage, name: str, partitions_count: int, configs: Mapping[str, str]) -> CreatableTopic:

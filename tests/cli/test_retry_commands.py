@@ -104,6 +104,25 @@ def test_topics_of_failed_records_are_listed_and_set_anew(odradek: Odradek) -> N
     assert made["dlq"] in odradek.ok("retry", "list").out
 
 
+def test_both_topics_take_batches_as_large_as_the_topic_does(odradek: Odradek) -> None:
+    which = ("wide", "--group", "g")
+
+    def limits() -> list[str]:
+        rows = [
+            odradek.ok("configs", "describe", "topic", f"wide.g.{kind}", "--json").json for kind in ("retry", "dlq")
+        ]
+        return [row["value"] for each in rows for row in each if row["key"] == limit]
+
+    limit = "max.message.bytes"
+    odradek.ok("topics", "create", "wide", "-p", "1", "-c", f"{limit}=3000000")
+    odradek.ok("retry", "enable", *which)
+    assert limits() == ["3016384"] * 2
+    odradek.ok("topics", "alter", "wide.g.retry", "--set", f"{limit}=9000000")
+    odradek.ok("topics", "alter", "wide", "--set", f"{limit}=4000000")
+    odradek.ok("retry", "enable", *which)
+    assert limits() == ["9000000", "4016384"]
+
+
 def test_the_order_of_keys_is_asked_for_and_listed(odradek: Odradek) -> None:
     which = ("orders", "--group", "sorted")
 
@@ -389,6 +408,22 @@ def test_what_was_replayed_is_not_replayed_again_however_long_ago_that_was(capsy
         assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 1
         broker.advance("8d")
         assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 0
+
+
+def test_a_large_dead_letter_is_replayed_as_well(odradek: Odradek, bootstrap: str) -> None:
+    """It was produced by who had raised `max.request.size`, and compressed, so that the topic took it."""
+    which = ("bulky", "--group", "g")
+    odradek.ok("topics", "create", "bulky", "-p", "1")
+    odradek.ok("retry", "enable", *which)
+
+    async def die() -> None:
+        settings = {"bootstrap.servers": bootstrap, "compression.type": "gzip", "max.request.size": 1 << 23}
+        async with Producer(settings) as producer:
+            await producer.send("bulky.g.dlq", bytes(2 << 20))
+
+    trio.run(die)
+    assert odradek.ok("dlq", "replay", *which, "--json").json["replayed"] == 1
+    assert [len(value or b"") for _, value, _ in trio.run(read_values, bootstrap, "bulky", 1)] == [2 << 20]
 
 
 def test_dead_letters_of_a_group_without_any_say_how_to_begin(odradek: Odradek) -> None:

@@ -55,7 +55,7 @@ class Failing:
     def __init__(self) -> None:
         self.asked_s: list[float] = []
 
-    async def producer(self) -> None:
+    async def producer_for(self, _records: object) -> None:
         self.asked_s.append(trio.current_time())
         raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few are in sync")
 

@@ -20,6 +20,7 @@ from odradek.testing.running_broker import running_broker
 
 LEVELS = {"odradek.retry.levels": "30ms,80ms,50ms", "odradek.retry.attempts": "3"}
 KEYS = 12
+LARGE_BYTES = 2 << 20
 WAIT_S = 120
 """Each failure has those behind it written again, so this takes long where coverage is measured."""
 
@@ -106,6 +107,30 @@ def test_records_of_a_key_are_worked_on_in_order_whatever_fails(bootstrap: str) 
             async with Consumer(settings(bootstrap)) as consumer:
                 consumer.subscribe(["plain", retry])
                 await work_off(consumer, work)
+
+    trio.run(run)
+    work.check(is_once=True)
+
+
+def test_records_larger_than_a_topic_takes_uncompressed_are_failed_and_put_behind(bootstrap: str) -> None:
+    """Who produced them compressed them, and had raised `max.request.size`; the consumer has no such key."""
+    work = Work(3, seed=1)
+    work.failures = {b"0": 2, b"1": 0, b"2": 0}
+
+    async def run() -> None:
+        retry = await make(bootstrap, "large", 1)
+        async with Producer(
+            {"bootstrap.servers": bootstrap, "compression.type": "zstd", "max.request.size": 1 << 23}
+        ) as producer:
+            for number in range(3):
+                await producer.send("large", b"%d" % number + bytes(LARGE_BYTES), key=b"key")
+        with trio.fail_after(WAIT_S):
+            async with Consumer(settings(bootstrap)) as consumer:
+                consumer.subscribe(["large", retry])
+                while not work.is_over:
+                    for record in await consumer.poll(timeout_ms=100):
+                        if work.fails(record._replace(value=record.value.rstrip(b"\0"))):
+                            await consumer.retry(record)
 
     trio.run(run)
     work.check(is_once=True)

@@ -54,6 +54,21 @@ def test_both_are_made_whichever_is_asked_for_the_dead_letters_first(name: str) 
 
 
 @pytest.mark.parametrize(
+    ("limit", "expected"),
+    [("5000000", "5016384"), (f"{(1 << 31) - 1}", f"{(1 << 31) - 1}"), ("1048588", None), ("1000", None)],
+)
+def test_both_take_batches_as_large_as_those_that_the_topic_was_made_to_take(limit: str, expected: str | None) -> None:
+    """And with the headers that a failed record gets."""
+    image = image_of("orders")
+    config = {"odradek.retry.auto": "true", "max.message.bytes": limit}
+    image = attrs.evolve(image, configs={(ResourceType.TOPIC, "orders"): config})
+
+    assert [config.get("max.message.bytes") for config in asked("orders.billing.retry", image).values()] == [
+        expected
+    ] * 2
+
+
+@pytest.mark.parametrize(
     ("name", "image"),
     [
         ("orders.billing.retry", image_of(others=("orders",))),

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from odradek.kernel.config.delay_checks import (
+    BATCH_LIMIT,
     BREAKER_SHARE,
     DEAD_LETTERS_ENABLE,
     DEAD_LETTERS_OF,
     RETRY_GROUP,
     RETRY_POLICY,
     RETRY_TOPIC,
+    batch_limit_of_failed,
 )
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
@@ -57,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _configure_enable(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
-        "Make the two topics of a group's failed records, with the partitions and replicas of the topic that it reads. "
+        "Make the two topics of a group's failed records, with the partitions and replicas of the topic that it reads, "
+        "and room for its largest records. "
         "Where they are there already, what is given is set, and partitions added that they lack.",
         [
             ("retry enable orders --group billing --levels 5s,1m,10m --attempts 5", "five attempts"),
@@ -100,8 +103,9 @@ async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     owner = {RETRY_TOPIC: topic.name, RETRY_GROUP: arguments.group}
     is_new = names.retry not in calls.topics
     count = max(len(topic.partitions), 0 if is_new else len(calls.topic(names.retry).partitions))
-    dead = _Wanted(names.dead, {DEAD_LETTERS_OF: names.retry}, {DEAD_LETTERS_ENABLE: "true"}, count, replicas)
-    retry = _Wanted(names.retry, owner, changes, count, replicas)
+    limit = await _batch_limit(calls, topic.name)
+    dead = _Wanted(names.dead, {DEAD_LETTERS_OF: names.retry}, {DEAD_LETTERS_ENABLE: "true"}, count, replicas, limit)
+    retry = _Wanted(names.retry, owner, changes, count, replicas, limit)
     for wanted in (dead, retry):
         await _have(calls, wanted, validate_only=True)
     await _have(calls, dead)  # the first one, so that nobody fails a record whose death has no place
@@ -120,6 +124,15 @@ async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     print(f"dead letters: {names.dead}")
 
 
+async def _batch_limit(calls: ClusterCalls, topic: str) -> str | None:
+    """Return the limit of batches of what is failed of a topic; None for the default."""
+    from odradek.client.admin_values import ConfigSource, ResourceType
+
+    found = await calls.admin.describe_configs(ResourceType.TOPIC, topic, keys=(BATCH_LIMIT,))
+    entry = found.get(BATCH_LIMIT)
+    return batch_limit_of_failed(entry.value if entry and entry.source is ConfigSource.TOPIC else None)
+
+
 @attrs.frozen
 class _Wanted:
     """A topic as it is to be.
@@ -130,6 +143,7 @@ class _Wanted:
         changes: What else is to be set on it.
         partitions_count: How many it has at least.
         replicas: How many of each, where it is made.
+        batch_limit: Its `max.message.bytes`, at least; None for the default.
     """
 
     name: str
@@ -137,6 +151,7 @@ class _Wanted:
     changes: Mapping[str, str]
     partitions_count: int
     replicas: int
+    batch_limit: str | None
 
 
 async def _have(calls: ClusterCalls, wanted: _Wanted, *, validate_only: bool = False) -> None:
@@ -157,19 +172,23 @@ async def _have(calls: ClusterCalls, wanted: _Wanted, *, validate_only: bool = F
     admin, name = calls.admin, wanted.name
     there = calls.topics.get(name)
     if there is None:
-        configs = {**wanted.owner, **wanted.changes}
+        limit = {} if wanted.batch_limit is None else {BATCH_LIMIT: wanted.batch_limit}
+        configs = {**wanted.owner, **wanted.changes, **limit}
         topic = NewTopic(name, wanted.partitions_count, wanted.replicas, configs=configs)
         await admin.create_topic(topic, validate_only=validate_only)
         return
-    found = await admin.describe_configs(ResourceType.TOPIC, name, keys=wanted.owner)
+    found = await admin.describe_configs(ResourceType.TOPIC, name, keys=(*wanted.owner, BATCH_LIMIT))
     for key, value in wanted.owner.items():
         if key not in found or (found[key].value or "") != value:
             told = f"{name!r} is there and is another's: its {key} is {(found[key].value if key in found else '')!r}"
             raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, told)
     if len(there.partitions) < wanted.partitions_count:
         await admin.create_partitions(name, wanted.partitions_count, validate_only=validate_only)
-    if wanted.changes:
-        await admin.alter_configs(ResourceType.TOPIC, name, wanted.changes, validate_only=validate_only)
+    changes = dict(wanted.changes)
+    if wanted.batch_limit is not None and int(found[BATCH_LIMIT].value or 0) < int(wanted.batch_limit):
+        changes[BATCH_LIMIT] = wanted.batch_limit
+    if changes:
+        await admin.alter_configs(ResourceType.TOPIC, name, changes, validate_only=validate_only)
 
 
 # ------------------------------------------------------------------------------ list

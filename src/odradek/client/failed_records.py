@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -22,17 +22,24 @@ from odradek.kernel.retry.headers import (
 )
 from odradek.kernel.retry.names import may_be_retry_topic, retry_topics
 
+from .accumulator import record_size
 from .errors import ClientUsageError
 from .settings import COMMON_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from odradek.kernel.machine.machine import Machine
 
     from .delivery import RecordMetadata
     from .fetched_records import ConsumerRecord
     from .producer import Producer
+
+
+LARGE_BYTES: Final = 1 << 19
+"""A record of more travels compressed: it was taken compressed, perhaps, from who had raised `max.request.size`."""
+LARGE_SETTINGS: Final = {"max.request.size": 1 << 26, "buffer.memory": 1 << 26, "compression.type": "gzip"}
+"""As much as a retry topic takes of one batch at most, by a codec that every client has."""
 
 
 def failed_headers(
@@ -73,8 +80,34 @@ def retry_topic_of(record: ConsumerRecord, group_id: str) -> str:
     return record.topic if came_back(record, group_id) else retry_topics(record.topic, group_id).retry
 
 
+class _OwnProducer:
+    """A producer that is opened when it is first wanted. Run by the consumer's crew."""
+
+    def __init__(self, settings: Mapping[str, object], machine: Machine) -> None:
+        self._settings = settings
+        self._machine = machine
+        self._wanted, self._opened = trio.Event(), trio.Event()
+        self._producer: Producer | None = None
+
+    async def run(self) -> None:
+        """Have it open from when it is wanted until cancelled."""
+        await self._wanted.wait()
+        from .producer import Producer  # most consumers produce nothing
+
+        async with Producer(self._settings, machine=self._machine) as self._producer:
+            self._opened.set()
+            await trio.sleep_forever()
+
+    async def get(self) -> Producer:
+        """Return it, once it is open."""
+        self._wanted.set()
+        await self._opened.wait()
+        assert self._producer is not None, "it is there once it was opened"
+        return self._producer
+
+
 class FailedRecords:
-    """Fails records of one consumer, by a producer that is made for the first of them. Run by the consumer's crew.
+    """Fails records of one consumer, by producers that are made for the first of them. Run by the consumer's crew.
 
     Attributes:
         group_id: Whose records they are.
@@ -88,28 +121,22 @@ class FailedRecords:
             group_id: Whose records they are.
             machine: What the producer takes of the host.
         """
-        common = {key.name for key in COMMON_KEYS}
-        self._settings = {name: value for name, value in settings.items() if name in common}
+        common_names = {key.name for key in COMMON_KEYS}
+        common = {name: value for name, value in settings.items() if name in common_names}
         self.group_id = group_id
-        self._machine = machine
-        self._wanted, self._opened = trio.Event(), trio.Event()
-        self._producer: Producer | None = None
+        self._producer = _OwnProducer(common, machine)
+        self._large_producer = _OwnProducer({**common, **LARGE_SETTINGS}, machine)
 
     async def run(self) -> None:
-        """Have a producer open from when it is wanted until cancelled."""
-        await self._wanted.wait()
-        from .producer import Producer  # most consumers produce nothing
+        """Have producers open from when they are wanted until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._producer.run, name="failed records")
+            nursery.start_soon(self._large_producer.run, name="large failed records")
 
-        async with Producer(self._settings, machine=self._machine) as self._producer:
-            self._opened.set()
-            await trio.sleep_forever()
-
-    async def producer(self) -> Producer:
-        """Return this consumer's own producer, once it is open."""
-        self._wanted.set()
-        await self._opened.wait()
-        assert self._producer is not None, "it is there once it was opened"
-        return self._producer
+    async def producer_for(self, records: Iterable[ConsumerRecord]) -> Producer:
+        """Return this consumer's own producer for records that are to be in order, once it is open."""
+        is_large = any(_size_bytes(record) > LARGE_BYTES for record in records)
+        return await (self._large_producer if is_large else self._producer).get()
 
     async def fail(
         self, record: ConsumerRecord, reason: str, producer: Producer | None, *, is_dead: bool
@@ -122,7 +149,7 @@ class FailedRecords:
         if producer is None:
             if not _is_plain(record.key) or not _is_plain(record.value):
                 raise ClientUsageError("a deserializer made something of the record: give a producer that undoes that")
-            producer = await self.producer()
+            producer = await self.producer_for([record])
         return await producer.send(
             retry_topic_of(record, self.group_id),
             record.value,
@@ -134,3 +161,8 @@ class FailedRecords:
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bytes)
+
+
+def _size_bytes(record: ConsumerRecord) -> int:
+    key, value = (part if isinstance(part, bytes) else None for part in (record.key, record.value))
+    return record_size(key, value, record.headers)

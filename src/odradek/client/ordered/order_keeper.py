@@ -359,7 +359,7 @@ class OrderKeeper:
         """Produce records to the retry topic, in order; those that could not be are found where they are."""
         end_offset = 0
         try:
-            producer = await self.failed.producer()
+            producer = await self.failed.producer_for([record for record, _ in behind.records])
             deliveries = [
                 await producer.enqueue(
                     behind.pair.retry.topic,
