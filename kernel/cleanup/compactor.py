@@ -89,6 +89,11 @@ class CompactorSettings:
             backoff_ms=config.get_int("log.cleaner.backoff.ms"),
         )
 
+    @property
+    def table_bytes(self) -> int:
+        """How much memory the table of one thread may take."""
+        return self.dedupe_buffer_size // max(self.threads, 1)
+
     def differs_from(self, other: CompactorSettings) -> bool:
         """Say whether a pass would be another one with other settings."""
         return attrs.evolve(self, backoff_ms=other.backoff_ms) != other
@@ -256,14 +261,14 @@ class Compactor:
         try:
             return await self._candidate(topic, replica)
         except CorruptRecordsError as error:  # one segment: the log is read, and written, as before
-            self._note(topic, replica, Failure.LASTING, str(error))
+            self._note(topic, replica, self._settings(), Failure.LASTING, str(error))
         except StorageError as error:
             if replica.offline_reason is None:
                 self._replicas.fail(replica, error)
         except OSError as error:  # a segment was deleted while its first batch was to be read
             log.debug("planning the compaction of %s: %s", replica.topic_partition, error)
         except Exception:  # a policy's bug: the other logs go on, and this one later
-            self._note(topic, replica, Failure.PUT_OFF, "its policy failed")
+            self._note(topic, replica, self._settings(), Failure.PUT_OFF, "its policy failed")
             log.exception("planning the compaction of %s failed", replica.topic_partition)
         return None
 
@@ -279,7 +284,8 @@ class Compactor:
         if partition_log.rewritable_end <= max(clean_end, partition_log.log_start_offset):
             return None
         await trio.lowlevel.checkpoint()  # of most logs there was no more to be seen
-        if self._setbacks.is_resting(partition, circumstances_of(topic, replica), self._clock.monotonic_ms()):
+        circumstances = circumstances_of(topic, replica, self._settings())
+        if self._setbacks.is_resting(partition, circumstances, self._clock.monotonic_ms()):
             return None
         lookup = partition_log.begin_time_lookup(NO_LIMIT)
         if lookup is not None:
@@ -315,30 +321,32 @@ class Compactor:
         try:
             await self._compact(candidate, settings, heard)
         except UncleanableError as error:
-            self._note(candidate.topic, candidate.replica, Failure.LASTING, str(error))
+            self._note(candidate.topic, candidate.replica, settings, Failure.LASTING, str(error))
         except WorkerDiedError as error:
             self.statistics.deaths_count += 1
             log.error("compaction of %s: %s", partition, error)
-            self._note(candidate.topic, candidate.replica, Failure.DEATH, str(error))
+            self._note(candidate.topic, candidate.replica, settings, Failure.DEATH, str(error))
         except (StorageError, OSError) as error:
             if candidate.replica.offline_reason is None:
                 log.warning("compaction of %s is put off: %s", partition, error)
-            self._note(candidate.topic, candidate.replica, Failure.PUT_OFF, str(error))
+            self._note(candidate.topic, candidate.replica, settings, Failure.PUT_OFF, str(error))
         except Exception as error:  # a bug of ours, or of a storage: the other logs go on
             log.exception("compaction of %s failed", partition)
-            self._note(candidate.topic, candidate.replica, Failure.LASTING, repr(error))
+            self._note(candidate.topic, candidate.replica, settings, Failure.LASTING, repr(error))
         else:
             self._setbacks.forget(partition)
             self.statistics.compactions_count += 1
         duration_ms = self._clock.monotonic_ms() - begun_ms
         self.statistics.duration_ms_max = max(self.statistics.duration_ms_max, duration_ms)
 
-    def _note(self, topic: TopicReplicas, replica: Replica, failure: Failure, reason: str) -> None:
+    def _note(
+        self, topic: TopicReplicas, replica: Replica, settings: CompactorSettings, failure: Failure, reason: str
+    ) -> None:
         if replica.offline_reason is not None:
             return
         has_become_uncleanable = self._setbacks.note(
             replica.partition,
-            circumstances_of(topic, replica),
+            circumstances_of(topic, replica, settings),
             failure,
             reason,
             now_ms=self._clock.monotonic_ms(),
@@ -347,7 +355,7 @@ class Compactor:
         if has_become_uncleanable:
             log.error(
                 "%s is not compacted, and grows: %s; it is tried again in an hour, or when its topic's cleanup "
-                "settings are changed; see `odradek log dump`",
+                "settings, or the memory of log.cleaner, are changed; see `odradek log dump`",
                 replica.partition,
                 reason,
             )
@@ -413,7 +421,7 @@ class Compactor:
                 )
                 for state in replica.producers.states()
             },
-            memory_bytes=settings.dedupe_buffer_size // threads,
+            memory_bytes=settings.table_bytes,
             load_factor=settings.io_buffer_load_factor,
             buffer_bytes=max(settings.io_buffer_size // threads, 1),
             bytes_per_second=settings.io_max_bytes_per_second / threads,
@@ -441,9 +449,11 @@ async def _tell_of_silence(partition: TopicPartition, heard: _Heard) -> None:
             )
 
 
-def circumstances_of(topic: TopicReplicas, replica: Replica) -> Circumstances:
+def circumstances_of(topic: TopicReplicas, replica: Replica, settings: CompactorSettings) -> Circumstances:
     """Return what makes a log that failed worth another try when it changes."""
-    return Circumstances(topic.plan.cleanup, replica.log.log_start_offset)
+    return Circumstances(
+        topic.plan.cleanup, replica.log.log_start_offset, settings.table_bytes, settings.io_buffer_load_factor
+    )
 
 
 def _share_of(state: LogState, bases: Sequence[int]) -> float:

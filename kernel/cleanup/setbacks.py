@@ -39,10 +39,12 @@ class Failure(Enum):
 
 @frozen
 class Circumstances:
-    """What may have changed when a log is looked at again: its topic's settings, where it begins."""
+    """What may have changed when a log is looked at again: its topic's settings, where it begins, the table of keys."""
 
     settings: CleanupSettings
     log_start_offset: int
+    table_bytes: int
+    load_factor: float
 
 
 @frozen

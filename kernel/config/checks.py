@@ -70,6 +70,12 @@ def _check_compaction_memory(config: BrokerConfig) -> None:
         raise ConfigError(what, where=_where_of_both(config, "log.cleaner.dedupe.buffer.size", "log.cleaner.threads"))
 
 
+def _check_compaction_load(config: BrokerConfig) -> None:
+    key = "log.cleaner.io.buffer.load.factor"
+    if not 0 < config.get_float(key) <= 1:  # nor not-a-number; Kafka takes any, and then compacts nothing
+        raise ConfigError(f"{key} must be above 0, and 1 at most", where=config.where(key), hint="0.9")
+
+
 def _check_request_memory(config: BrokerConfig) -> None:
     memory, largest = config.get_int("queued.max.request.bytes"), config.get_int("socket.request.max.bytes")
     if 0 < memory < largest or memory == 0:
@@ -172,6 +178,7 @@ _CHECKS: Final[tuple[Callable[[BrokerConfig], None], ...]] = (
     _check_rolling,
     _check_compaction_lag,
     _check_compaction_memory,
+    _check_compaction_load,
     _check_request_memory,
     _check_idle_connections,
     _check_connection_limits,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..classes import frozen
 from ..errors import ConfigError
+from .definitions.vocabulary import MAX_INT
 from .keys import Part
 from .registry import listener_and_key
 from .roles import parse_roles
@@ -27,9 +28,10 @@ SSL: Final = "SSL"
 SECURITY_PROTOCOLS: Final = {PLAINTEXT: 0, SSL: 1}
 """Kafka's numbers, which registrations tell."""
 _PROTOCOLS: Final = (PLAINTEXT, SSL, "SASL_PLAINTEXT", "SASL_SSL")
-_ENDPOINT: Final = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z:.%_-]*)\]|([0-9a-zA-Z._%-]*)):(-?[0-9]+)")
+_ENDPOINT: Final = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z:.%_-]*)\]|([0-9a-zA-Z._%-]*)):(-?[0-9]{1,9})")
 _PROTOCOL_MAP: Final = "listener.security.protocol.map"
 MAX_PORT: Final = 65_535
+_SHOWN_MAX: Final = 100
 META_ADDRESSES: Final = frozenset({"0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 
 
@@ -340,9 +342,10 @@ def connection_limits_by_host(config: BrokerConfig) -> dict[str, int]:
         if not entry.strip():
             continue
         host, separator, count = (part.strip() for part in entry.rpartition(":"))
-        if not separator or not host or not count.isascii() or not count.isdigit():
-            what = f"{key} has {entry.strip()!r}, which is not ADDRESS:COUNT"
-            raise ConfigError(what, where=config.where(key), hint="127.0.0.1:100")
+        is_count = count.isascii() and count.isdigit() and len(count) <= len(str(MAX_INT)) and int(count) <= MAX_INT
+        if not separator or not host or not is_count:
+            what = f"{key} has {entry.strip()[:_SHOWN_MAX]!r}, which is not ADDRESS:COUNT"
+            raise ConfigError(what, where=config.where(key), hint=f"127.0.0.1:100, the count at most {MAX_INT}")
         limits[_address(host.strip("[]"), key, config)] = int(count)
     return limits
 

@@ -168,7 +168,8 @@ def test_a_damaged_segment_costs_its_partition_its_compaction_and_nothing_else(
         assert size_of(data_dir, "bad") > 4_000
     told = next(record.getMessage() for record in caplog.records if "bad-0 is not compacted" in record.getMessage())
     assert "CRC does not match" in told
-    assert "tried again in an hour, or when its topic's cleanup settings are changed; see `odradek log dump`" in told
+    assert "tried again in an hour, or when its topic's cleanup settings, or the memory of log.cleaner, are" in told
+    assert "see `odradek log dump`" in told
 
 
 def test_an_altered_pause_of_the_cleaner_counts_at_once(data_dir: Path) -> None:

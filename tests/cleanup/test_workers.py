@@ -10,6 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -227,6 +228,24 @@ def test_a_log_that_was_given_up_is_tried_again_later_and_at_once_under_other_se
     topic.configure(delete_retention_ms=5)
     assert topic.compact(compactor)
     assert len(compactor.uncleanable) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "is_tried"),
+    [({"dedupe_buffer_size": 2 << 20}, True), ({"io_buffer_load_factor": 0.5}, True), ({"backoff_ms": 1}, False)],
+    ids=str,
+)
+def test_a_log_that_was_given_up_is_tried_again_at_once_with_another_table(
+    topic: CompactedTopic, change: dict[str, Any], is_tried: bool
+) -> None:
+    chosen = [SETTINGS]
+    compactor = compactor_of(topic, policies=Policies({"compact": Unpicklable()}), settings=lambda: chosen[-1])
+    assert topic.compact(compactor)
+    assert not topic.compact(compactor)
+    chosen.append(attrs.evolve(SETTINGS, **change))
+
+    assert topic.compact(compactor) == is_tried
+    assert not topic.compact(compactor)
 
 
 def test_a_full_disk_puts_compaction_off_and_never_for_long(topic: CompactedTopic) -> None:

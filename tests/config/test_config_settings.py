@@ -287,6 +287,13 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
             "log.cleaner.threads=2 log.cleaner.dedupe.buffer.size=2097152",
             "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread",
         ),
+        *(
+            (
+                f"log.cleaner.io.buffer.load.factor={factor}",
+                "log.cleaner.io.buffer.load.factor must be above 0, and 1 at most",
+            )
+            for factor in ("0", "-0.5", "1.01", "NaN", "Infinity")
+        ),
         (
             "connections.max.idle.ms=100",
             "connection.failed.authentication.delay.ms=100 should always be less than connections.max.idle.ms=100",
@@ -316,7 +323,7 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
         ),
     ],
 )
-def test_what_kafka_refuses_to_start_with_is_refused_in_its_words(options: str, what: str) -> None:
+def test_what_cannot_stand_together_is_refused_in_kafkas_words_where_it_has_any(options: str, what: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         resolve(options=tuple(options.split()))
 
@@ -330,6 +337,7 @@ def test_limits_that_kafka_starts_with_are_taken() -> None:
             "log.roll.ms=1",
             "log.cleaner.threads=2",
             "log.cleaner.dedupe.buffer.size=2097154",
+            "log.cleaner.io.buffer.load.factor=1",
             "connections.max.idle.ms=-1",
             "group.consumer.min.session.timeout.ms=6000",
             "group.consumer.session.timeout.ms=6000",

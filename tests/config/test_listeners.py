@@ -83,6 +83,7 @@ WRONG = [
     ({"listeners": "127.0.0.1:9092"}, "listeners", "which is not NAME://HOST:PORT"),
     ({"listeners": "PLAINTEXT://127.0.0.1"}, "listeners", "which is not NAME://HOST:PORT"),
     ({"listeners": "PLAINTEXT://127.0.0.1:65536"}, "listeners", "which is not NAME://HOST:PORT"),
+    ({"listeners": f"PLAINTEXT://127.0.0.1:{'9' * 5_000}"}, "listeners", "which is not NAME://HOST:PORT"),
     ({"listeners": "PLAINTEXT://127.0.0.1:-1"}, "listeners", "which is not NAME://HOST:PORT"),
     ({"listeners": "PLAINTEXT://::1:9092"}, "listeners", "which is not NAME://HOST:PORT"),
     ({"listeners": "OTHER://127.0.0.1:9092"}, "listeners", "no security protocol is defined for listener OTHER"),
@@ -123,6 +124,16 @@ def test_connection_limits_are_read_by_host() -> None:
     limits = connection_limits_by_host(config(max_connections_per_ip_overrides="127.0.0.1:7, [0:0::1]:8,,::2: 9"))
 
     assert limits == {"127.0.0.1": 7, "::1": 8, "::2": 9}
+
+
+def test_a_limit_of_a_host_is_a_number_of_32_bits() -> None:
+    def limits(count: str) -> dict[str, int]:
+        return connection_limits_by_host(config(max_connections_per_ip_overrides=f"127.0.0.1:{count}"))
+
+    assert limits("2147483647") == {"127.0.0.1": 2147483647}
+    for count in ("2147483648", "9" * 5_000, "0" * 5_000):
+        with pytest.raises(ConfigError, match="which is not ADDRESS:COUNT"):
+            limits(count)
 
 
 def test_a_limit_of_a_host_by_its_name_is_refused() -> None:
