@@ -184,15 +184,15 @@ ACTS_OF_BROKER = {
     ),
     "remote.log.manager.task.interval.ms": ("plugins/storage_tiered/tier.py", '"remote.log.manager.task.interval.ms"'),
     "remote.log.manager.task.retry.backoff.max.ms": (
-        "plugins/storage_tiered/tier.py",
+        "plugins/storage_tiered/removals.py",
         '"remote.log.manager.task.retry.backoff.max.ms"',
     ),
     "remote.log.manager.task.retry.backoff.ms": (
-        "plugins/storage_tiered/tier.py",
+        "plugins/storage_tiered/removals.py",
         '"remote.log.manager.task.retry.backoff.ms"',
     ),
     "remote.log.manager.task.retry.jitter": (
-        "plugins/storage_tiered/tier.py",
+        "plugins/storage_tiered/removals.py",
         '"remote.log.manager.task.retry.jitter"',
     ),
     "remote.log.reader.max.pending.tasks": (
