@@ -66,6 +66,19 @@ class Checkpoints:
                 self._dirs.guard(log_dir, log_dir.sync, "write the checkpoints of")
         return work.unwritten
 
+    def keep_found(self, key: TopicPartition, log: SegmentLog) -> None:
+        """Flush a log that may have gaps behind the recovery point it had, and keep the new one before it is needed.
+
+        Raises:
+            StorageError: The log cannot be flushed.
+        """
+        log.flush()
+        unknown = self._homes[key].unknown
+        if key in unknown:
+            unknown.discard(key)  # the last of them has all written; until then a crash leaves the checkpoint lost
+        else:
+            self.write({})
+
     def _work(self, log_dirs: list[LogDir]) -> CheckpointWork:
         copies = [(log_dir, log_dir.copy_checkpoints()) for log_dir in log_dirs]
         return CheckpointWork(copies, self._dirs.set_offline)

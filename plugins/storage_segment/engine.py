@@ -72,7 +72,6 @@ class SegmentEngine:
         self._dirs = LogDirs(self._files, context, self._dir_went_offline)
         self._logs: dict[TopicPartition, SegmentLog] = {}
         self._homes: dict[TopicPartition, LogDir] = {}
-        self._adopted: set[TopicPartition] = set()
         self._unmade: set[TopicPartition] = set()
         self._checkpoints = Checkpoints(self._dirs, self._logs, self._homes, self._unmade)
         self._expiring: list[tuple[int, Path]] = []
@@ -217,14 +216,10 @@ class SegmentEngine:
                 self._dirs.set_offline(home, error)
             raise error from exc
         self._logs[key] = log
-        self._openings.unchecked.discard(key)
         self._checkpoints.note(key)
-        if key in self._adopted:
-            log.flush()
-            self._dirs.guard(
-                home, partial(self.keep_offsets, partition, log.recovery_point, log.log_start_offset), "write"
-            )
-            self._adopted.discard(key)
+        if self._openings.note_opened(key, log):
+            self._checkpoints.keep_found(key, log)
+        self._openings.gapped.discard(key)
         return log
 
     def _opened(
@@ -242,7 +237,7 @@ class SegmentEngine:
         if known_end is not None:
             self._spared.add(key)
         path = home.path / str(key)
-        known = self._openings.known_state(home, key, previous, may_have_gaps=key in self._adopted)
+        known = self._openings.known_state(home, key, previous)
         if is_new:
             known = attrs.evolve(known, is_clean=True, recovery_point=0)
         elif known_end is not None:
@@ -265,7 +260,7 @@ class SegmentEngine:
             return None
         if previous is not None:
             previous.release()
-        known = self._openings.known_state(home, key, previous, may_have_gaps=key in self._adopted)
+        known = self._openings.known_state(home, key, previous)
         return self._openings.begin(key, home, previous, config, known)
 
     def make_room(self, partition: TopicIdPartition, error: OSError) -> bool:
@@ -351,7 +346,7 @@ class SegmentEngine:
         del self._homes[key]
         self._unmade.discard(key)
         home.forget(key)
-        self._openings.unchecked.discard(key)
+        self._openings.forget_log(key)
         self._copies.forget(key)
 
     def set_aside(self, partition: TopicIdPartition) -> None:
@@ -432,7 +427,7 @@ class SegmentEngine:
         """See `StorageEngine.begin_adoption`."""
         key = partition.topic_partition
         if key in self._homes and self._homes[key].name == str(Path(directory)) and key not in self._logs:
-            return AdoptionInPlace(self._adopted, key)
+            return AdoptionInPlace(self._openings.gapped, key)
         self._check_absent(key)
         home = self._dirs.choose(None)
         return AdoptionWork(self, self._files, key, Path(directory) / str(key), home, self._copies.path_of(key, home))
@@ -456,7 +451,7 @@ class SegmentEngine:
         self._take_in(adoption.future, home, key)
         home.topic_ids[key] = adoption.topic_id
         self._homes[key] = home
-        self._adopted.add(key)
+        self._openings.gapped.add(key)
 
     def find_logs(self, directory: str) -> Sequence[FoundLog]:
         """See `StorageEngine.find_logs`."""

@@ -61,6 +61,9 @@ _NOT_OURS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EINV
 """The numbers of errors with which a system refuses to sync a directory that is somebody else's."""
 _logger: Final = logging.getLogger(__name__)
 
+_BESIDE_RECOVERY_POINTS: Final = frozenset({RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEAN_SHUTDOWN})
+"""Where one of these is, there were recovery points: they are written before the others."""
+
 RESERVE_BYTES: Final = 1 << 20
 """What a directory keeps for the metadata log, and for opening logs, when its disk is full."""
 RESERVE_STEP_BYTES: Final = 64 << 10
@@ -82,6 +85,8 @@ class LogDir:
     failure of its device it is out of use until the broker starts again. A reserved one takes only logs that name it.
     `named_recovery_points` are those of the last checkpoint that has its name: they last from the next `sync` on.
     `is_kept` says that another checkpoint would change nothing, names that last included: so it is after a clean end.
+    `unknown` are the logs whose recovery points were lost with their checkpoint. Until all are flushed none is written:
+    by one without their lines the next start would take them for logs too young to have gaps of compaction.
     """
 
     def __init__(self, files: Files, path: Path, *, is_reserved: bool = False) -> None:
@@ -99,6 +104,7 @@ class LogDir:
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.clean_ends: dict[TopicPartition, int] = {}
         self.named_recovery_points: Mapping[TopicPartition, int] = {}
+        self.unknown: set[TopicPartition] = set()
         self.leftovers: list[Path] = []
         self.is_kept = False
         self._has_changed = True
@@ -175,10 +181,11 @@ class LogDir:
         self.is_clean = CLEAN_SHUTDOWN in names
         if self.is_clean:
             self.previous_broker_epoch = decode_clean_shutdown(read_file(self._files, self.path / CLEAN_SHUTDOWN))
-        self.recovery_points = self._read_offsets(RECOVERY_POINTS)
-        self.log_start_offsets = self._read_offsets(LOG_START_OFFSETS)
-        self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
-        self.clean_ends = self._read_offsets(CLEAN_ENDS)
+        recovery_points = self._read_offsets(RECOVERY_POINTS)
+        self.recovery_points = recovery_points or {}
+        self.log_start_offsets = self._read_offsets(LOG_START_OFFSETS) or {}
+        self.high_watermarks = self._read_offsets(HIGH_WATERMARKS) or {}
+        self.clean_ends = self._read_offsets(CLEAN_ENDS) or {}
         self._has_clean_ends = CLEAN_ENDS in names
         self.leftovers = [
             self.path / name for name in sorted(names) if parse_directory_mark(name) or _is_unfinished_checkpoint(name)
@@ -186,6 +193,9 @@ class LogDir:
         self.topic_ids = {
             found.partition.topic_partition: found.partition.topic_id for found in find_logs(self._files, self.path)
         }
+        if recovery_points is None and names & _BESIDE_RECOVERY_POINTS and self.topic_ids:
+            _logger.warning("%s: recovery points are lost: its logs are checked from their beginnings", self.path)
+            self.unknown.update(self.topic_ids)
         if self.is_clean:
             self._files.unlink(self.path / CLEAN_SHUTDOWN)
             self._files.fsync_directory(self.path)
@@ -240,16 +250,16 @@ class LogDir:
             self._files.close(fd)
         return True
 
-    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        """Return a checkpoint; an unreadable one only costs time, or is caught up by replication."""
+    def _read_offsets(self, name: str) -> dict[TopicPartition, int] | None:
+        """Return a checkpoint; one that is gone, or unreadable, only costs time, or is caught up by replication."""
         try:
             data = read_file(self._files, self.path / name)
-            return decode_offsets(data) if data else {}
+            return decode_offsets(data) if data else None
         except FileNotFoundError:
-            return {}
+            return None
         except CorruptionError as exc:
             _logger.warning("%s: %s: ignored", self.path / name, exc)
-            return {}
+            return None
 
     def note_changed(self) -> None:
         """Take note that the checkpoints are behind."""
@@ -276,11 +286,12 @@ class LogDir:
         self._copies_count += 1
         self.is_kept, self._has_changed = not self._has_changed, False
         self._has_clean_ends |= bool(self.clean_ends)  # no file before the first compaction
+        recovery_points = {} if self.unknown else {RECOVERY_POINTS: dict(self.recovery_points)}
         clean_ends = {CLEAN_ENDS: dict(self.clean_ends)} if self._has_clean_ends else {}
         return CheckpointCopy(
             self._copies_count,
             {
-                RECOVERY_POINTS: dict(self.recovery_points),
+                **recovery_points,
                 # Where nothing was deleted there is nothing that damage could make an offset of.
                 LOG_START_OFFSETS: {key: offset for key, offset in self.log_start_offsets.items() if offset},
                 HIGH_WATERMARKS: dict(self.high_watermarks),
@@ -324,7 +335,7 @@ class LogDir:
             else:
                 self._files.unlink(self._unfinished(copy, name))
         if is_newest:
-            self.named_recovery_points = copy.offsets[RECOVERY_POINTS]
+            self.named_recovery_points = copy.offsets.get(RECOVERY_POINTS, {})
             self._forgotten = {key: number for key, number in self._forgotten.items() if number >= copy.number}
         self._newest_copy = max(self._newest_copy, copy.number)
 
@@ -393,6 +404,7 @@ class LogDir:
         """Know nothing of a log any more; checkpoints may tell of it until the next one: see `begin_anew`."""
         self.note_changed()
         self.topic_ids.pop(partition, None)
+        self.unknown.discard(partition)
         told = [offsets.pop(partition, None) for offsets in self._offsets()]
         if any(offset is not None for offset in told):
             with self._naming:

@@ -124,6 +124,8 @@ class Openings:
     Attributes:
         unchecked: Those of which nobody knows that they are as a clean end left them: all of a directory that a crash
             left, and those whose opening was begun, until it ends well.
+        gapped: Those that may have gaps of compaction behind their recovery points, until a checkpoint holds better
+            ones: of another broker; of a checkpoint that was lost. After a clean end all gaps are of compaction.
     """
 
     def __init__(self, files: Files, discard: Discard, take_offline: Callable[[LogDir, DiskError], None]) -> None:
@@ -137,6 +139,7 @@ class Openings:
         self.files = files
         self.discard = discard
         self.unchecked: set[TopicPartition] = set()
+        self.gapped: set[TopicPartition] = set()
         self._take_offline = take_offline
         self._works: dict[TopicPartition, OpeningWork] = {}
         self._given_up: set[OpeningWork] = set()
@@ -147,22 +150,32 @@ class Openings:
             if not log_dir.is_clean:
                 self.unchecked.update(log_dir.topic_ids)
 
-    def known_state(
-        self, home: LogDir, key: TopicPartition, previous: SegmentLog | None, *, may_have_gaps: bool
-    ) -> KnownState:
+    def known_state(self, home: LogDir, key: TopicPartition, previous: SegmentLog | None) -> KnownState:
         """Return what is known of a log that is on the disk and is opened now; of one that was open, what that knew."""
         if previous is not None:
             home.recovery_points[key] = previous.recovery_point
             home.log_start_offsets[key] = previous.log_start_offset
         is_clean = key not in self.unchecked and (previous is None or previous.is_closed)
         self.unchecked.add(key)
+        if is_clean or key in home.unknown:
+            self.gapped.add(key)
         return KnownState(
             is_clean=is_clean,
             recovery_point=home.recovery_points.get(key),
             log_start_offset=home.log_start_offsets.get(key, 0),
-            may_have_gaps=may_have_gaps,
+            may_have_gaps=key in self.gapped,
             clean_end=home.clean_ends.get(key, 0),
         )
+
+    def note_opened(self, key: TopicPartition, log: SegmentLog) -> bool:
+        """Take note that a log is open; return whether what it now knows of its end is to be kept at once."""
+        self.unchecked.discard(key)
+        return key in self.gapped and not log.was_clean
+
+    def forget_log(self, key: TopicPartition) -> None:
+        """Know nothing of a log any more."""
+        self.unchecked.discard(key)
+        self.gapped.discard(key)
 
     def unchecked_dirs(self, homes: Mapping[TopicPartition, LogDir]) -> set[str]:
         """Return the names of the directories that must not be marked clean, and tell why: of logs, by their homes."""

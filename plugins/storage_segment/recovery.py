@@ -87,7 +87,8 @@ class KnownState:
         recovery_point: From the checkpoint; None when there is none: then everything is checked.
         log_start_offset: From the checkpoint; 0 when there is none.
         may_have_gaps: Whether compaction may have left gaps between segments behind the recovery point. Our own logs
-            have none there (`SegmentLog` sees to it), so such a gap is a hole that a loss of power left.
+            have none there (`SegmentLog` sees to it), so such a gap is a hole that a loss of power left; unless the
+            shutdown was clean, or nobody knows the recovery point any more.
         clean_end: From the checkpoint: below it compaction left gaps, also where the recovery point was lost.
         known_end: Given for a log that must not lose a record: the offset below which its owner knows that all was
             flushed.

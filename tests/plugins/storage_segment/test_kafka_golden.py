@@ -130,9 +130,11 @@ def test_a_gap_that_compaction_left_stays_in_what_is_adopted(kafka_dir: Path, tm
     (theirs / "recovery-point-offset-checkpoint").unlink()  # as where logs were gathered, or renamed back
     context = make_context(kafka_dir if is_own else tmp_path / "ours")
     engine = SegmentEngine(context)
-    engine.start()
+    found = engine.start()
     partition = engine.find_logs(str(theirs))[0].partition
     do_now(engine.begin_adoption(partition, str(theirs)))
+    for other in found[1:]:
+        engine.set_aside(other.partition)  # as a broker does with logs of topics that nobody knows
     bases = [segment.base_offset for segment in engine.open_log(partition, CONFIG).segments()]
     engine.close({})
     again = SegmentEngine(context)

@@ -13,7 +13,14 @@ import pytest
 
 from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition
 from odradek.plugins.storage_segment.engine import SegmentEngine
-from odradek.plugins.storage_segment.formats import CLEAN_SHUTDOWN, LOG, OFFSET_INDEX, segment_file_name
+from odradek.plugins.storage_segment.formats import (
+    CLEAN_SHUTDOWN,
+    LOG,
+    OFFSET_INDEX,
+    RECOVERY_POINTS,
+    decode_offsets,
+    segment_file_name,
+)
 from odradek.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context, rewrite
 from odradek.testing.faults import FaultyFiles, PowerLoss
 
@@ -46,6 +53,14 @@ def crashed(directory: Path) -> list[bytes]:
     batches = compacted(engine)
     engine.abandon()
     return batches
+
+
+def lose(directory: Path, loss: bytes | None) -> None:
+    path = directory / "logs0" / RECOVERY_POINTS
+    if loss is None:
+        path.unlink()
+    else:
+        path.write_bytes(loss)
 
 
 def is_marked(directory: Path) -> bool:
@@ -112,9 +127,14 @@ def test_a_clean_end_stays_one_over_starts_that_open_nothing(tmp_path: Path) -> 
     assert (all_bytes(log), log.was_clean) == (batches, True)
 
 
+@pytest.mark.parametrize("has_checkpoint", [True, False])
 @pytest.mark.parametrize("is_opened", [False, True])
-def test_wherever_a_start_after_a_crash_is_killed_as_it_ends_nothing_is_lost(tmp_path: Path, is_opened: bool) -> None:
+def test_wherever_a_start_after_a_crash_is_killed_as_it_ends_nothing_is_lost(
+    tmp_path: Path, is_opened: bool, has_checkpoint: bool
+) -> None:
     batches = crashed(tmp_path / "before")
+    if not has_checkpoint:
+        lose(tmp_path / "before", None)
     for number in count(1):
         directory = tmp_path / str(number)
         shutil.copytree(tmp_path / "before", directory)
@@ -162,3 +182,86 @@ def test_a_log_whose_opening_failed_half_way_is_checked_the_next_time(tmp_path: 
     files.is_full = False
     log = engine.open_log(PARTITION, CONFIG)
     assert (all_bytes(log), log.was_clean) == (batches, False)
+
+
+# ------------------------------------------------------------------------- checkpoints that are lost, or were damaged
+
+LOSSES = [None, b"", b"0\n1\norders 3 nonsense\n"]
+"""What the checkpoint of recovery points is found to be: gone, empty, unreadable."""
+TOO_LOW = b"0\n1\norders 3 2\n"
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, TOO_LOW])
+def test_a_lost_recovery_point_costs_time_and_no_record_after_a_clean_end(tmp_path: Path, loss: bytes | None) -> None:
+    engine = start(tmp_path)
+    batches = compacted(engine)
+    engine.close({})
+    lose(tmp_path, loss)
+    for _ in range(3):
+        engine = start(tmp_path)
+        log = engine.open_log(PARTITION, CONFIG)
+        assert (all_bytes(log), log.was_clean, log.recovery_point) == (batches, False, 12)
+        engine.abandon()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("checkpoints_count", [0, 1, 2])
+def test_a_lost_recovery_point_costs_no_record_after_a_crash(
+    tmp_path: Path, loss: bytes | None, checkpoints_count: int
+) -> None:
+    engine = start(tmp_path)
+    written = fill(engine.open_log(OTHER, CONFIG), 0, 3)
+    batches = compacted(engine)
+    engine.abandon()
+    lose(tmp_path, loss)
+    engine = start(tmp_path)
+    assert all_bytes(engine.open_log(OTHER, CONFIG)) == written
+    for _ in range(checkpoints_count):  # what they would hold now tells nothing of the other log
+        engine.checkpoint({})
+    engine.abandon()
+    engine = start(tmp_path)
+    logs = [engine.open_log(partition, CONFIG) for partition in (PARTITION, OTHER)]
+    assert [all_bytes(log) for log in logs] == [batches, written]
+    engine.checkpoint({})
+    engine.checkpoint({})
+    assert logs[0].rewritable_end == 6
+    engine.abandon()
+
+    assert all_bytes(reopened(tmp_path)) == batches
+    assert reopened_recovery_points(tmp_path) == {"orders-3": 12, "orders-4": 3}
+
+
+def reopened_recovery_points(directory: Path) -> dict[str, int]:
+    data = (directory / "logs0" / RECOVERY_POINTS).read_bytes()
+    return {str(key): offset for key, offset in decode_offsets(data).items()}
+
+
+def test_a_hole_in_a_log_that_is_too_young_for_a_checkpoint_is_found_all_the_same(tmp_path: Path) -> None:
+    """Compaction leaves such a log alone, so that it has no gaps of its making."""
+    engine = start(tmp_path)
+    compacted(engine)
+    log = engine.open_log(OTHER, CONFIG)
+    batches = fill(log, 0, 4)
+    log.roll()
+    fill(log, 4, 6)
+    engine.abandon()
+    with (tmp_path / "logs0" / "orders-4" / segment_file_name(0, LOG)).open("r+b") as file:
+        file.truncate(2 * len(batches[0]))
+
+    assert all_bytes(start(tmp_path).open_log(OTHER, CONFIG)) == batches[:2]
+
+
+def test_nothing_is_compacted_in_a_directory_as_long_as_a_log_of_it_may_lack_its_recovery_point(tmp_path: Path) -> None:
+    engine = start(tmp_path)
+    fill(engine.open_log(OTHER, CONFIG), 0, 3)
+    compacted(engine)
+    engine.close({})
+    lose(tmp_path, None)
+    engine = start(tmp_path)
+    log = engine.open_log(PARTITION, CONFIG)
+    engine.checkpoint({})
+    assert log.rewritable_end == 0
+    engine.delete_log(OTHER)
+    engine.checkpoint({})
+
+    assert log.rewritable_end == 6
