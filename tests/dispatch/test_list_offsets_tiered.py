@@ -7,7 +7,10 @@ two records, a segment each, 2026-11-21.
 from __future__ import annotations
 
 import threading
+import time
+from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,9 +21,11 @@ import trio.testing
 
 from odradek.kernel.contracts.api_handler import AS_TASK, RequestContext
 from odradek.kernel.contracts.cleanup import CleanupSettings
-from odradek.kernel.contracts.tiering import TierSettings
-from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
-from odradek.kernel.errors import ErrorCode
+from odradek.kernel.contracts.disk_work import DiskWork
+from odradek.kernel.contracts.storage import PartitionLog
+from odradek.kernel.contracts.tiering import RecordsAreRemoteError, TieredLog, TierSettings
+from odradek.kernel.dispatch.handlers.api_02_list_offsets import LOOKUPS_TOGETHER, ListOffsetsHandler
+from odradek.kernel.errors import ErrorCode, StorageError
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsPartition,
@@ -146,3 +151,92 @@ def test_a_store_that_does_not_answer_costs_the_time_that_the_request_allows(
 
     assert code == ErrorCode.REQUEST_TIMED_OUT
     assert duration_s == pytest.approx(expected_s)
+
+
+class ForgetfulLog(FarLog):
+    """One of many logs that together remember the last answers of the store, as those of a broker do."""
+
+    remembered: OrderedDict[tuple[int, int], None]
+    looked_up: list[int]
+    at_once: list[int]
+
+    def begin_time_lookup(self, timestamp: int) -> DiskWork | None:
+        """See `PartitionLog.begin_time_lookup`."""
+        if (self.partition.partition, timestamp) in self.remembered:
+            return None
+        return cast("DiskWork", SimpleNamespace(run=self._ask_store, finish=lambda error: self._remember(timestamp)))
+
+    def _ask_store(self) -> None:
+        self.at_once.append(1)
+        time.sleep(0.001)
+        self.at_once.append(-1)
+
+    def _remember(self, timestamp: int) -> None:
+        self.looked_up.append(self.partition.partition)
+        self.remembered[self.partition.partition, timestamp] = None
+        if len(self.remembered) > 64:
+            self.remembered.popitem(last=False)
+
+    def batch_for_timestamp(self, timestamp: int, start_offset: int) -> bytes | None:
+        """See `PartitionLog.batch_for_timestamp`."""
+        if (self.partition.partition, timestamp) not in self.remembered:
+            raise RecordsAreRemoteError
+        return self.inner.batch_for_timestamp(timestamp, start_offset)
+
+
+class ForgetfulTier(FarTier):
+    """Remembers the last 64 answers of its store, whoever asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.remembered: OrderedDict[tuple[int, int], None] = OrderedDict()
+        self.looked_up: list[int] = []
+        self.at_once: list[int] = []
+
+    def wrap(self, partition_log: PartitionLog, settings: TierSettings, *, is_new: bool = False) -> TieredLog:
+        """See `Tier.wrap`."""
+        log = self.logs[partition_log.partition] = ForgetfulLog(partition_log, settings)
+        log.remembered, log.looked_up, log.at_once = self.remembered, self.looked_up, self.at_once
+        return cast("TieredLog", log)
+
+
+def test_of_more_partitions_than_the_tier_remembers_each_is_looked_up_once_and_answered(tmp_path: Path) -> None:
+    count = 100
+    tier = ForgetfulTier()
+    hosted = Hosted(tmp_path, tier=tier)
+    hosted.open("t", count, tier=TIERED)
+    for index in range(count):
+        hosted.produce("t", 0, 2, partition=index)
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads())
+    parts = [
+        ListOffsetsPartition(partition_index=index, timestamp=hosted.clock.now_ms(), current_leader_epoch=-1)
+        for index in range(count)
+    ]
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=parts)])
+
+    answer: Any = trio.run(handler.handle_async, request, CONTEXT)
+
+    answered = [(part.error_code, part.offset) for part in answer.topics[0].partitions]
+    assert answered == [(ErrorCode.NONE, 0)] * count
+    assert sorted(tier.looked_up) == list(range(count))
+    assert 1 < max(accumulate(tier.at_once)) <= LOOKUPS_TOGETHER
+    hosted.lifecycle.close()
+
+
+def test_what_is_wrong_with_one_log_is_told_of_its_partition_alone(setup: Setup) -> None:
+    setup.fill()
+
+    def fails(timestamp: int) -> None:
+        raise StorageError("the disk failed")
+
+    setup.log.begin_time_lookup = fails  # type: ignore[method-assign] # as a log that went offline
+    request = setup.request(setup.begin_ms)
+    setup.hosted.open("u")
+    setup.hosted.produce("u", 0)
+    part = ListOffsetsPartition(partition_index=0, timestamp=0, current_leader_epoch=-1)
+    request.topics.append(ListOffsetsTopic(name="u", partitions=[part]))
+
+    answer: Any = trio.run(setup.handler.handle_async, request, CONTEXT)
+
+    codes = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
+    assert codes == {"t": ErrorCode.KAFKA_STORAGE_ERROR, "u": ErrorCode.NONE}

@@ -69,7 +69,11 @@ FIRST_WITH_EPOCH: Final = 4
 FIRST_WITH_NOT_AVAILABLE: Final = 5
 """From which version on clients know OFFSET_NOT_AVAILABLE."""
 LOOKUP_THREADS: Final = 2
-"""How many worker threads wait for disks at once; as many more for remote stores."""
+"""How many worker threads wait for disks at once."""
+COLD_LOOKUP_THREADS: Final = 10
+"""How many wait for remote stores, of all requests together: as many as Kafka's `remote.log.reader.threads`."""
+LOOKUPS_TOGETHER: Final = 8
+"""How many of its partitions a request looks up at once: what is found is taken before a tier can have forgotten it."""
 BRIEF_SEARCHES_MAX: Final = 10
 """How many batches a request has looked through at once; more are a task's."""
 ITEMS_MAX: Final = 500
@@ -114,56 +118,65 @@ class ListOffsetsHandler:
         self._replicas = replicas
         self._cold_timeout_ms = cold_timeout_ms
         self._workers = Workers(threads, LOOKUP_THREADS)
-        self._cold_workers = Workers(threads, LOOKUP_THREADS)
+        self._cold_workers = Workers(threads, COLD_LOOKUP_THREADS)
 
     def handle(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
         """Look up every partition, unless a disk may have to be waited for."""
         if not _asks_for_times(request):
             return self._answer(request, context, {})
-        if next(self._lookups(request), None) is not None:
+        if any(_has_to_wait(replica, key[2]) for key, replica in self._wanted(request, context.api_version)):
             return AS_TASK
         found = self._search_briefly(request, context.api_version)
         return AS_TASK if found is None else self._answer(request, context, found)
 
     async def handle_async(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
-        """Bring what is needed into memory, then look up every partition. If cancelled, nobody is answered."""
+        """Look up every partition, a handful at once. If cancelled, nobody is answered."""
         timeout_ms = request.timeout_ms if request.timeout_ms > 0 else self._cold_timeout_ms()
         deadline_s = trio.current_time() + timeout_ms / 1000
-        for _ in range(COLD_LOOKUPS_MAX):
-            asked_store = False
-            for lookup, is_cold in self._lookups(request):
-                if not is_cold:
-                    await self._workers.do(lookup)
-                    continue
-                asked_store = True
-                with trio.move_on_at(deadline_s):
-                    await self._cold_workers.do(lookup, abandons=True)
-            if not asked_store:
-                break
-        found = {key: await self._search(search) for key, search in self._searches(request, context.api_version)}
+        found: Found = {}
+        wanted = self._wanted(request, context.api_version)
+
+        async def look_up_in_turn() -> None:
+            for key, replica in wanted:
+                found[key] = await self._look_up(replica, key[2], deadline_s)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(LOOKUPS_TOGETHER):
+                nursery.start_soon(look_up_in_turn)
         return self._answer(request, context, found, is_late=trio.current_time() >= deadline_s)
 
-    def _searches(self, request: ListOffsetsRequest, version: int) -> Iterator[tuple[Wanted, Search]]:
-        """Begin one after the other the searches for times; what is wrong with one its answer tells."""
+    def _wanted(self, request: ListOffsetsRequest, version: int) -> Iterator[tuple[Wanted, Replica]]:
+        """Return one after the other the times to be looked up, and where; what is wrong with one its answer tells."""
         for topic in request.topics:
             for part in topic.partitions:
                 if part.timestamp < 0 and (part.timestamp != MAX_TIMESTAMP or version < FIRST_VERSIONS[MAX_TIMESTAMP]):
                     continue
                 replica = self._replicas.find(topic.name, part.partition_index)
-                if replica is None or replica.offline_reason is not None:
-                    continue
-                wanted = (topic.name, part.partition_index, part.timestamp)
-                log = replica.log
-                if part.timestamp == MAX_TIMESTAMP:
-                    yield wanted, search_max_timestamp(log)
-                else:
-                    yield wanted, search_by_timestamp(log, part.timestamp, log.log_start_offset)
+                if replica is not None and replica.offline_reason is None:
+                    yield (topic.name, part.partition_index, part.timestamp), replica
+
+    async def _look_up(self, replica: Replica, timestamp: int, deadline_s: float) -> TimestampOffset | Exception | None:
+        """Have what one time needs brought into memory, and search for it before anything else comes there."""
+        try:
+            for _ in range(COLD_LOOKUPS_MAX):
+                lookup = _begin_lookup(replica, timestamp)
+                if lookup is None:
+                    break
+                if replica.tiered_log is None:
+                    await self._workers.do(lookup)
+                    break
+                with trio.move_on_at(deadline_s):
+                    await self._cold_workers.do(lookup, abandons=True)
+            return await self._search(_search_for(replica, timestamp))
+        except Exception as error:  # told in the partition's answer
+            return error
 
     def _search_briefly(self, request: ListOffsetsRequest, version: int) -> Found | None:
         """Run all searches of a request; return None when that would take long."""
         found: Found = {}
         searches_left = BRIEF_SEARCHES_MAX
-        for key, search in self._searches(request, version):
+        for key, replica in self._wanted(request, version):
+            search = _search_for(replica, key[2])
             try:
                 wanted = next(search)
                 while searches_left and wanted.is_brief():
@@ -193,18 +206,6 @@ class ListOffsetsHandler:
         except Exception as error:  # told in the partition's answer
             found = error
         return found
-
-    def _lookups(self, request: ListOffsetsRequest) -> Iterator[tuple[DiskWork, bool]]:
-        """Begin one after the other the works that are to be done first; each with whether a store may be asked."""
-        for topic in request.topics:
-            for part in topic.partitions:
-                if part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP:
-                    timestamp = NO_LIMIT if part.timestamp == MAX_TIMESTAMP else part.timestamp
-                    with suppress(KafkaError, StorageError):  # the answer tells it
-                        replica = self._replicas.get(topic.name, part.partition_index)
-                        lookup = replica.log.begin_time_lookup(timestamp)
-                        if lookup is not None:
-                            yield lookup, replica.tiered_log is not None
 
     def _answer(
         self, request: ListOffsetsRequest, context: RequestContext, found: Found, *, is_late: bool = False
@@ -308,6 +309,24 @@ def _asks_for_times(request: ListOffsetsRequest) -> bool:
     return any(
         part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP for topic in request.topics for part in topic.partitions
     )
+
+
+def _begin_lookup(replica: Replica, timestamp: int) -> DiskWork | None:
+    """Begin what is to be done before a time is looked for, None when all is at hand."""
+    return replica.log.begin_time_lookup(NO_LIMIT if timestamp == MAX_TIMESTAMP else timestamp)
+
+
+def _has_to_wait(replica: Replica, timestamp: int) -> bool:
+    with suppress(KafkaError, StorageError):  # the answer tells it
+        return _begin_lookup(replica, timestamp) is not None
+    return False
+
+
+def _search_for(replica: Replica, timestamp: int) -> Search:
+    log = replica.log
+    if timestamp == MAX_TIMESTAMP:
+        return search_max_timestamp(log)
+    return search_by_timestamp(log, timestamp, log.log_start_offset)
 
 
 def _asked_twice(parts: Iterable[ListOffsetsPartition]) -> Set[int]:
