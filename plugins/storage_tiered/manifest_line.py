@@ -1,7 +1,8 @@
 """Shell: the manifests of one partition as this broker makes them, one after the other, from whichever thread.
 
 Passes and compaction both change the manifest, on worker threads. Each says how; the line applies it to the newest one
-that this broker knows, puts that, and remembers it.
+that this broker knows, puts that, and remembers it. One thread puts at a time, for as long as the store takes; who only
+takes note of a manifest waits for nobody.
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ if TYPE_CHECKING:
 
 
 class ManifestLine:
-    """The newest manifest that this broker knows. May be used by any thread."""
+    """The newest manifest that this broker knows. May be used by any thread; `newest` never becomes an older one."""
 
     def __init__(self, newest: Manifest | None = None) -> None:
-        self._lock = Lock()
+        self._put_lock = Lock()
+        self._newest_lock = Lock()
         self.newest = newest
 
     def take(self, manifest: Manifest) -> None:
-        """Take a manifest that was found in the store."""
-        with self._lock:
-            self.newest = manifest
+        """Take a manifest that was found in the store. Never waits for it: the reactor's task calls this too."""
+        with self._newest_lock:
+            if self.newest is None or manifest.version >= self.newest.version:
+                self.newest = manifest
 
     def put(self, store: ObjectStore, change: Callable[[Manifest | None], Manifest]) -> Manifest:
         """Put the next manifest and return it. Blocks; for worker threads.
@@ -41,9 +44,10 @@ class ManifestLine:
 
         Raises:
             FencedError: A later leader has written.
-            ManifestMovedError: What is newest in the store is another one.
+            ManifestMovedError: What is newest in the store is another one; perhaps it was taken meanwhile.
             RemoteStoreError: The store fails.
         """
-        with self._lock:
-            self.newest = put_next(store, change(self.newest))
-            return self.newest
+        with self._put_lock:
+            put = put_next(store, change(self.newest))
+            self.take(put)
+            return put

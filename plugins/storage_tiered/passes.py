@@ -361,13 +361,19 @@ class Passes:
         )
 
     async def _expire(self, tiered: TieredPartitionLog) -> None:
-        manifest = tiered.manifest
-        if manifest is None or manifest.log_start_offset >= tiered.log_start_offset:
+        manifest, start_offset = tiered.manifest, tiered.log_start_offset
+        if manifest is None or manifest.log_start_offset >= start_offset:
             return
-        start_offset = tiered.log_start_offset
-        await self._put(tiered, lambda newest: (newest or manifest).without_below(start_offset))
-        named = (*manifest.segments, *manifest.abandoned)
-        gone = [segment for segment in named if segment.next_offset <= start_offset]
+        gone: list[StoredSegment] = []
+
+        def following(newest: Manifest | None) -> Manifest:
+            before = newest or manifest  # compaction may have put a later one than this log has taken yet
+            put = before.without_below(start_offset)
+            kept = {segment.uid for segment in (*put.segments, *put.abandoned)}
+            gone[:] = [segment for segment in (*before.segments, *before.abandoned) if segment.uid not in kept]
+            return put
+
+        await self._put(tiered, following)
         await self._in_thread(partial(self._delete_objects, tiered, gone))
         self.counters.segments_expired += len(gone)
 

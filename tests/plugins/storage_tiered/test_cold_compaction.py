@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from typing import TYPE_CHECKING
 
 import attrs
 import pytest
 import trio
 
-from odradek.kernel.api import CleanupSettings, OsFiles, StorageError, do_now, read_batch, read_header
+from odradek.kernel.api import (
+    Buffer,
+    CleanupSettings,
+    OsFiles,
+    RemoteStoreError,
+    StorageError,
+    do_now,
+    read_batch,
+    read_header,
+)
 from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob, GroupRewritten, compact
 from odradek.kernel.contracts.cleanup import LogState
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.plugins.cleanup.compact import CompactPolicy
-from odradek.plugins.storage_tiered.manifests import load_newest
+from odradek.plugins.storage_tiered.manifest import Manifest
+from odradek.plugins.storage_tiered.manifests import FencedError, load_newest
 from odradek.plugins.storage_tiered.rewriting import ColdSource, StagingPlace
 from odradek.plugins.storage_tiered.store_opening import StoreOpener
 from odradek.plugins.storage_tiered.store_settings import StoreSettings
 from odradek.testing.contracts.storage_base import PARTITION
 from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.tiered_house import LITTLE_LOCAL, House
+from tests.waiting import PATIENCE_S, until_async
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -222,3 +234,78 @@ def test_a_pass_removes_what_its_own_partition_left_and_not_that_of_one_whose_nu
     one.remove()
 
     assert [path.name for path in tmp_path.iterdir()] == [ten.path(0, "log").name]
+
+
+async def test_what_a_compaction_that_is_not_over_yet_has_extended_does_not_expire(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    put(house, updates(20))
+    await house.visit()
+    first, second = house.log.cold_segments[:2]
+    # What a compaction puts on its thread when it left nothing of the second one; the reactor has not heard of it.
+    house.log.line.put(house.store, lambda newest: manifest_of(newest).with_replacement([second.uid], []))
+    house.log.advance_log_start(first.next_offset + 1)
+
+    await house.tier.passes.run(house.log, house.epoch, lambda: True)
+
+    assert isinstance(house.store, MemoryObjectStore)
+    newest = manifest_of(load_newest(house.store, PARTITION))
+    assert (newest.segments[0].uid, newest.log_start_offset) == (first.uid, first.next_offset + 1)
+    assert set(newest.object_names()) <= set(house.store.objects)
+    house.log.advance_log_start(second.next_offset)
+    await house.visit()
+    assert {name for name in house.store.objects if first.uid in name} == set()
+    house.close()
+
+
+async def test_the_reactor_does_not_wait_while_a_compaction_waits_for_the_store(tmp_path: Path) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Hangs(MemoryObjectStore):
+        """A store that does not answer the next creation of a manifest for a while."""
+
+        hangs = False
+
+        def create(self, name: str, data: Buffer) -> None:
+            if self.hangs:
+                self.hangs = False
+                begun.set()
+                assert may_end.wait(PATIENCE_S)
+            super().create(name, data)
+
+    store = Hangs()
+    house = House(tmp_path, store)
+    put(house, updates(20))
+    await house.visit()
+    second = house.log.cold_segments[1]
+    store.hangs = True
+    failed: list[RemoteStoreError] = []
+
+    def compact() -> None:
+        try:
+            house.log.line.put(store, lambda newest: manifest_of(newest).with_replacement([second.uid], []))
+        except RemoteStoreError as error:
+            failed.append(error)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, compact)
+        await until_async(begun.is_set)
+        watchdog = threading.Timer(PATIENCE_S / 20, may_end.set)
+        watchdog.start()
+
+        await house.tier.passes.take_over(house.log, 2)
+
+        assert not may_end.is_set()
+        watchdog.cancel()
+        may_end.set()
+    assert isinstance(failed[0], FencedError)
+    assert house.log.line.newest == house.log.manifest == load_newest(store, PARTITION)
+    house.epoch = 2
+    put(house, updates(4))
+    await house.visit()
+    assert house.log.line.newest == load_newest(store, PARTITION)
+    house.close()
+
+
+def manifest_of(newest: Manifest | None) -> Manifest:
+    assert newest is not None
+    return newest
