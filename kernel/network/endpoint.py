@@ -87,13 +87,15 @@ class Endpoint:
         is_write_blocked: The socket takes no more for now.
         has_unsent: Bytes that left `outgoing` have not reached the socket yet.
         has_input: Bytes lie here that the socket will not announce again.
-        last_active_ms: When bytes moved last, by the monotonic clock.
+        last_active_ms: When bytes moved last, by the monotonic clock; what is sent at once, whole, does not count.
+        owed_ms: When it was last seen that an answer was owed.
     """
 
     connection: Connection
     loop: Loop
     socket: Socket
     last_active_ms: int
+    owed_ms: int = attrs.field(default=0, init=False)
     interest: int = READ
     is_write_blocked: bool = attrs.field(default=False, init=False)
     has_unsent: bool = attrs.field(default=False, init=False)
@@ -118,12 +120,11 @@ class Endpoint:
         if mask != READ:
             self._on_other_event(mask)
             return
-        connection = self.connection
+        connection, loop = self.connection, self.loop
         is_muted = connection.slots or connection.outgoing or connection.is_stopped
         if is_muted:
             self._on_unwanted_input()
             return
-        loop = self.loop
         if (connection.missing_bytes or connection.expected_bytes) and loop.postpone(self):
             return
         try:
@@ -169,6 +170,7 @@ class Endpoint:
 
     def _on_other_event(self, mask: int) -> None:
         if mask & WRITE:
+            self.last_active_ms = self.loop.now_ms
             self.is_write_blocked = False
             self.connection.mark_dirty()
         if mask & READ:
@@ -194,19 +196,17 @@ class Endpoint:
     def _after_window(self, size_bytes: int, window_bytes: int) -> None:
         """Go on where a window was full, or a frame is not whole."""
         connection = self.connection
-        is_postponed = False
-        if size_bytes == window_bytes:
-            is_postponed = connection.missing_bytes > 0 and self.loop.postpone(self)
-            if not is_postponed:
-                self._receive_more(size_bytes)
+        is_full = size_bytes == window_bytes
+        is_postponed = is_full and connection.missing_bytes > 0 and self.loop.postpone(self)
+        if is_full and not is_postponed:
+            self._receive_more(size_bytes)
         # What is postponed is there already, mostly whole: no mark is worth setting for it.
         if self._low_water_bytes > 1 or (connection.missing_bytes and not is_postponed):
             self._set_low_water(connection.missing_bytes)
 
     def _receive_more(self, received_bytes: int) -> None:
         """Go on as long as windows get full, up to a bound: a short one was the last for now."""
-        connection = self.connection
-        loop = self.loop
+        connection, loop = self.connection, self.loop
         size_bytes = window_bytes = 1
         while size_bytes == window_bytes and received_bytes < RECEIVE_BYTES_PER_TURN and connection.wants_input:
             window = connection.writable()
@@ -304,6 +304,7 @@ class Endpoint:
                     outgoing.clear()
                 else:
                     consume(outgoing, size_bytes)
+                    self.last_active_ms = self.loop.now_ms
                     self._wait_writable()
             elif outgoing or self.has_unsent:
                 self._send(outgoing)
@@ -353,6 +354,7 @@ class Endpoint:
 
     def take_sent(self, size_bytes: int) -> None:
         """Take off `outgoing` what the loop has sent of it by itself."""
+        self.last_active_ms = self.loop.now_ms
         outgoing = self.connection.outgoing
         while size_bytes:
             first = outgoing[0]
@@ -425,8 +427,8 @@ class Endpoint:
         if progress is None:
             position = file_slice.position
             end = position + file_slice.size_bytes
-            self._slice = SliceProgress(file_slice, position, end, end if file_slice.is_cached else position)
-            progress = self._slice
+            ready_end = end if file_slice.is_cached else position
+            progress = self._slice = SliceProgress(file_slice, position, end, ready_end)
         return progress.position < progress.ready_end
 
     def read_ahead_done(self, error: OSError | None) -> None:
@@ -488,8 +490,7 @@ def read_slice(progress: SliceProgress, limit_bytes: int) -> bytes:
 
 def read_into_cache(progress: SliceProgress) -> None:
     """Read the next piece of a slice, so that it lies in the page cache; for a worker thread, blocks on the disk."""
-    end = min(progress.end, progress.position + READ_AHEAD_BYTES)
-    position = progress.position
+    position, end = progress.position, min(progress.end, progress.position + READ_AHEAD_BYTES)
     while position < end:
         size_bytes = len(progress.slice.read_part(position, min(end - position, _READ_BYTES)))
         if not size_bytes:

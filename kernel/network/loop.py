@@ -436,7 +436,9 @@ class Loop(ABC):
         idle_ms_max = self.settings.connections_idle_ms_max
         if endpoint.is_expired(now_ms):
             return "the TLS handshake took too long"
-        if 0 <= idle_ms_max <= now_ms - endpoint.last_active_ms and not endpoint.connection.slots:
+        if endpoint.connection.slots:
+            endpoint.owed_ms = now_ms
+        elif 0 <= idle_ms_max <= now_ms - max(endpoint.last_active_ms, endpoint.owed_ms):
             return "idle for too long"
         return ""
 

@@ -436,6 +436,25 @@ def test_a_turn_is_ended_once_for_all_frames_of_a_read(serve: Any, loop_kind: Lo
     trio.run(main)
 
 
+def test_silence_is_counted_from_the_answer_that_was_waited_for(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, connections_idle_ms_max=600_000) as serving, await serving.connect() as client:
+            await client.send_all(framed(b"p"))
+            await serving.until(lambda: bool(serving.service.parked))
+            loop, endpoint = serving.server._loop, serving.service.opened[0].driver
+            now_ms = endpoint.last_active_ms + 700_000
+            loop.sweep(now_ms)
+            serving.service.parked[0].complete([framed(b"ok")])
+            assert await serving.answer(client) == b"ok"
+            loop.sweep(now_ms + 1_000)
+            assert await serving.ask(client, b"e") == b"e"
+            loop.sweep(now_ms + 600_000)
+
+            assert await client.receive_some() == b""
+
+    trio.run(main)
+
+
 def test_an_idle_connection_is_closed_but_not_while_an_answer_is_owed(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
         async with serve(loop_kind, connections_idle_ms_max=100) as serving:

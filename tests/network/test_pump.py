@@ -40,7 +40,7 @@ class Wire:
         ours, self.client = socket.socketpair()
         ours.setblocking(False)
         self.connection = Connection(1, "X", "here", 0, frame_limit_bytes, Turn(lambda: None), ReceiveMemory(1 << 20))
-        loop: Any = SimpleNamespace(has_sendfile=True)  # the pump never asks for it
+        loop: Any = SimpleNamespace(has_sendfile=True, now_ms=7)  # the pump itself asks for neither
         self.endpoint = Endpoint(self.connection, loop, ours, 0)
         self.connection.driver = self.endpoint
         self.descriptor = ours.fileno()
@@ -274,6 +274,7 @@ def test_what_a_full_socket_does_not_take_stays_and_is_left_to_its_driver(
     assert rest == [wire.endpoint]
     assert 0 < size_bytes < len(answer)
     assert wire.connection.outgoing == [answer[size_bytes:]]
+    assert wire.endpoint.last_active_ms == 7, "who takes a large answer slowly is not idle"
     assert pump.send([wire.endpoint], Endpoint) == ([wire.endpoint], 0)
 
 

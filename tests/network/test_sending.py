@@ -159,6 +159,31 @@ def test_a_small_piece_of_a_file_that_was_cut_closes_the_connection_before_anyth
     assert socket.taken == b""
 
 
+def test_who_takes_an_answer_slowly_is_not_idle_meanwhile() -> None:
+    socket, loop = Socket(iter([100, 100, 100, 1_000])), Loop()
+    connection: Any = Connection([bytes(1_000)])
+    endpoint = Endpoint(connection, loop, socket, 0)  # type: ignore[arg-type]  # fakes
+    for now_ms in (1_000, 2_000, 3_000):
+        loop.now_ms = now_ms
+        endpoint.flush()
+        assert endpoint.last_active_ms == now_ms
+        endpoint.is_write_blocked = False
+    loop.now_ms = 4_000
+    endpoint.on_event(WRITE)
+    endpoint.flush()
+
+    assert (len(socket.taken), endpoint.last_active_ms) == (1_000, 4_000)
+
+
+def test_what_the_loop_sends_by_itself_is_activity_too() -> None:
+    loop = Loop(now_ms=5_000)
+    connection: Any = Connection([bytes(1_000)])
+    endpoint = Endpoint(connection, loop, Socket(iter(())), 0)  # type: ignore[arg-type]  # fakes
+    endpoint.take_sent(10)
+
+    assert (len(connection.outgoing[0]), endpoint.last_active_ms) == (990, 5_000)
+
+
 def test_who_waits_for_the_disk_is_not_told_again_and_again_that_there_is_room() -> None:
     """A loop that is level-triggered would spin until the disk has read."""
     with tempfile.TemporaryFile() as file:
