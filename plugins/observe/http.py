@@ -142,7 +142,8 @@ class HttpService:
     async def serve_connection(self, stream: trio.abc.Stream) -> None:
         """Answer the requests of one connection, one after another, and close it. If cancelled, it is cut off."""
         if len(self._silent) >= CONNECTIONS_MAX:
-            next(iter(self._silent.values())).cancel()
+            # It counts no longer: others may come before its task has run.
+            self._silent.pop(next(iter(self._silent))).cancel()
         try:
             async with stream:
                 connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
@@ -175,7 +176,7 @@ class HttpService:
             try:
                 return await _receive_request(stream, connection)
             finally:
-                del self._silent[stream]
+                self._silent.pop(stream, None)
         return None
 
     async def _answer(self, stream: trio.abc.Stream, connection: h11.Connection, request: h11.Request) -> None:

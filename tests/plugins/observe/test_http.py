@@ -175,6 +175,22 @@ def test_silent_connections_do_not_keep_health_out() -> None:
     assert [status_of(answer) for answer in answers] == [200, 200, 200]
 
 
+def test_clients_that_come_all_at_once_are_no_more_than_others() -> None:
+    service = make_service()
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            pairs = [trio.testing.memory_stream_pair() for _ in range(3 * http.CONNECTIONS_MAX)]
+            for _, theirs in pairs:
+                nursery.start_soon(service.serve_connection, theirs)
+            await trio.testing.wait_all_tasks_blocked()
+
+            assert len(service._silent) == len(nursery.child_tasks) == http.CONNECTIONS_MAX
+            nursery.cancel_scope.cancel()
+
+    trio.run(main, clock=trio.testing.MockClock())
+
+
 def test_answers_are_limited_but_for_health() -> None:
     service = make_service()
     answers: dict[str, bytes] = {}
