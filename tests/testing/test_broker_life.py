@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
+from odradek.testing import broker_thread
+from odradek.testing.broker_thread import BrokerThread
 from odradek.testing.faults import FaultyFiles
 from odradek.testing.running_broker import RunningBroker, running_broker
-from tests.waiting import is_readable
+from tests.waiting import PATIENCE_S, is_readable
 
 from ..broker.broker_process import Client, batch_of
 from ..broker.test_process import create, fetch, produce
@@ -136,6 +140,30 @@ def test_the_end_of_a_test_ends_a_broker_that_it_left_paused_stopped_or_killed()
             leave(broker)
 
         assert not broker.data_dir.exists()
+
+
+def test_a_broker_whose_start_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = threading.Event()
+    end = BrokerThread._give_up
+
+    def give_up(thread: BrokerThread) -> None:
+        given_up.set()
+        end(thread)
+
+    class Slow(OsFiles):
+        def open(self, path: Path, flags: int) -> int:
+            given_up.wait(PATIENCE_S)
+            return super().open(path, flags)
+
+    monkeypatch.setattr(broker_thread, "START_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(BrokerThread, "_give_up", give_up)
+    with pytest.raises(TimeoutError, match="did not start within"), running_broker(data_dir=tmp_path, files=Slow()):
+        pass
+    assert not any(thread.name == "odradek broker" for thread in threading.enumerate())
+
+    monkeypatch.undo()
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "kept")
 
 
 def test_what_cannot_be_done_is_said(broker: RunningBroker, tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .killable_files import KillableFiles
 
 START_TIMEOUT_S: Final = 30.0
+END_TIMEOUT_S: Final = 5.0
+"""How long a start that took too long may take to end."""
 
 _Job: TypeAlias = "Callable[[], Awaitable[None]]"
 _Outcome: TypeAlias = tuple[Any, BaseException | None]
@@ -60,6 +62,7 @@ class BrokerThread:
         self._scope: trio.CancelScope | None = None
         self._failure: BaseException | None = None
         self._is_killed = False
+        self._is_given_up = False
         self._jobs: trio.MemorySendChannel[_Job] | None = None
         self._held_calls: queue.SimpleQueue[Callable[[], None] | None] | None = None
         self.listeners: tuple[BoundListener, ...] = ()
@@ -70,13 +73,26 @@ class BrokerThread:
 
         Raises:
             OdradekError: It cannot start: as `odradek serve` says it.
+            TimeoutError: It takes too long; it was ended, unless it hangs in one step.
         """
         self._thread.start()
         if not self._is_ready.wait(START_TIMEOUT_S):
+            self._give_up()
             raise TimeoutError(f"the broker did not start within {START_TIMEOUT_S} s")
         if isinstance(self._failure, OdradekError):  # a setting, a plugin, a directory
             raise self._failure
         self.check()
+
+    def _give_up(self) -> None:
+        """End a start, and wait for that: nobody else would, and its ports and directory may be wanted again."""
+        self._is_given_up = True
+        if self._token is not None:
+            self._run_soon(self._cancel)
+        self._thread.join(END_TIMEOUT_S)
+
+    def _cancel(self) -> None:
+        if self._scope is not None:
+            self._scope.cancel()
 
     def _run(self) -> None:
         import trio
@@ -99,6 +115,8 @@ class BrokerThread:
         self._token = trio.lowlevel.current_trio_token()
         self._jobs, jobs = trio.open_memory_channel[_Job](math.inf)
         with trio.CancelScope() as self._scope:
+            if self._is_given_up:
+                return
             async with trio.open_nursery() as nursery:
                 self.listeners = await nursery.start(self._run_broker, nursery.cancel_scope)
                 self._is_ready.set()
