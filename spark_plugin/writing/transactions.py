@@ -71,7 +71,9 @@ __all__ = [
     "abort_all",
     "abort_silent",
     "commit_all",
+    "earlier_slots",
     "is_job_over",
+    "slot_of",
 ]
 
 SLOTS_COUNT: Final = 4
@@ -79,6 +81,16 @@ SLOTS_COUNT: Final = 4
 CLAIMS_MAX: Final = 5
 """How often a task claims its partition before it gives up: only another run at the same time takes it away again."""
 _PREFIX: Final = "odradek"
+
+
+def slot_of(attempt_number: int) -> int:
+    """Return which of a partition's transactional ids an attempt at it writes under."""
+    return attempt_number % SLOTS_COUNT
+
+
+def earlier_slots(attempt_number: int) -> list[int]:
+    """Return under which of the others earlier attempts may have left transactions open."""
+    return [slot for slot in range(min(attempt_number, SLOTS_COUNT)) if slot != slot_of(attempt_number)]
 
 
 class ReplayDiffersError(ClientError):
@@ -159,7 +171,7 @@ class PartitionOfBatch:
             ProducerFencedError: A later run of the query has the partition.
             ClientError: A coordinator refuses, or was not to be reached.
         """
-        own = self.slots[self.attempt_number % SLOTS_COUNT]
+        own = self.slots[slot_of(self.attempt_number)]
         for _ in range(CLAIMS_MAX):
             producer = yield from self.coordination.init_producer_id(own)
             claim = yield from self._read_claim()
@@ -256,7 +268,7 @@ class PartitionOfBatch:
             self.producer,
             was_written_before=self.producer is None,
             began_at_ms=began_at_ms,
-            other_ids=self.slots[: self.attempt_number] if self.attempt_number < SLOTS_COUNT else (),
+            other_ids=tuple(self.slots[slot] for slot in earlier_slots(self.attempt_number)),
             marker_group=self.base,
             batch_id=self.batch_id,
             anchor=self.anchor,

@@ -44,7 +44,9 @@ from .transactions import (
     abort_all,
     abort_silent,
     commit_all,
+    earlier_slots,
     is_job_over,
+    slot_of,
 )
 from .write_rows import RowSorter
 from .write_settings import WriteSettings
@@ -197,7 +199,7 @@ def abort(
         client: The process's own when None.
     """
     needs_it = plan.is_exactly_once and not plan.is_stream
-    lost = [job_transactional_id(plan, one, number) for one in silent for number in range(SLOTS_COUNT) if needs_it]
+    lost = [job_transactional_id(plan, one, slot) for one in silent for slot in range(SLOTS_COUNT) if needs_it]
     if lost or any(one.producer is not None for one in written):
         client, clock = client or client_for(plan.client), SystemPausingClock()
         coordination = _coordination(plan, client, clock)
@@ -247,10 +249,8 @@ class TaskWriter:
             if self._sender is not None:
                 self._sender.close()
         if self._part is None:
-            others = () if self._producer is None else self._job_ids[:-1]
-            return WrittenPartition(
-                partition_id, rows_count, self._producer, began_at_ms=began_at_ms, other_ids=tuple(others)
-            )
+            others = () if self._producer is None else self._earlier_job_ids
+            return WrittenPartition(partition_id, rows_count, self._producer, began_at_ms=began_at_ms, other_ids=others)
         if self._is_skipping:
             self._part.check_replay(rows_count)
         return self._part.written(rows_count, began_at_ms)
@@ -292,7 +292,7 @@ class TaskWriter:
         if self.plan.topic is not None:
             self._partitions_count(self.plan.topic)  # creates it: offsets are committed under its name
         if not self.plan.is_stream:
-            self._producer = self._run(coordination.init_producer_id(self._job_ids[-1]))
+            self._producer = self._run(coordination.init_producer_id(self._job_id))
             if self._run(is_job_over(coordination, job_mark(self.plan))):
                 raise TransactionAbortedError("another task of this job failed: nothing more is written")
             return True
@@ -317,11 +317,21 @@ class TaskWriter:
         return has_begun
 
     @property
-    def _job_ids(self) -> list[str]:
-        """The transactional ids of this task's attempts in a batch job, this one last."""
-        found = self.identity
-        partition_id, attempt = (0, 0) if found is None else (found.partition_id, found.attempt_number)
-        return [job_transactional_id(self.plan, partition_id, number) for number in range(attempt + 1)]
+    def _job_id(self) -> str:
+        """The transactional id of this attempt at a task of a batch job."""
+        partition_id, attempt = self._attempt
+        return job_transactional_id(self.plan, partition_id, slot_of(attempt))
+
+    @property
+    def _earlier_job_ids(self) -> tuple[str, ...]:
+        """The others that earlier attempts had."""
+        partition_id, attempt = self._attempt
+        return tuple(job_transactional_id(self.plan, partition_id, slot) for slot in earlier_slots(attempt))
+
+    @property
+    def _attempt(self) -> tuple[int, int]:
+        """Spark's number of the partition, and of this attempt at it."""
+        return (0, 0) if self.identity is None else (self.identity.partition_id, self.identity.attempt_number)
 
     def _announce(self, partition: TopicPartition) -> None:
         """Tell the coordinator of a partition before its first record (transactions of version 1)."""
@@ -383,9 +393,9 @@ class TaskWriter:
         return _run(self.client, self.clock, steps)
 
 
-def job_transactional_id(plan: WritePlan, partition_id: int, attempt_number: int) -> str:
-    """Return under which id an attempt at a task of a batch job writes."""
-    return f"odradek-{plan.job_id}-{partition_id}-{attempt_number}"
+def job_transactional_id(plan: WritePlan, partition_id: int, slot: int) -> str:
+    """Return one of the `SLOTS_COUNT` ids under which attempts at a task of a batch job write."""
+    return f"odradek-{plan.job_id}-{partition_id}-{slot}"
 
 
 def job_mark(plan: WritePlan) -> str:

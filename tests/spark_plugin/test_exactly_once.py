@@ -60,6 +60,20 @@ def test_undisturbed_batches_are_written_once_and_claimed_once(is_v2: bool) -> N
     assert cluster.offsets["odradek-Q-1", ANCHOR] == (2, '{"batch":1,"rows":2}')
 
 
+@pytest.mark.parametrize("attempt", [1, 3, 4, 5, 9])
+def test_what_earlier_attempts_left_open_is_aborted_however_many_there_were(attempt: int) -> None:
+    cluster = FakeCluster(is_v2=True)
+    query = Query(cluster, Checkpoint(), "run", 1)
+    for earlier in range(attempt):
+        drive(cluster, query.task(0, 0, earlier))  # Spark lost its message
+    written = drive(cluster, query.task(0, 0, attempt))
+
+    assert drive_steps(cluster, commit_all(query.coordination, [written])) == 1
+    cluster.settle()
+    assert cluster.open_transactions == []
+    assert cluster.committed == ["0/0/0", "0/0/1"]
+
+
 @pytest.mark.parametrize("is_v2", [False, True])
 @pytest.mark.parametrize("who", ["driver", "task", "answer"])
 @pytest.mark.parametrize("is_done", [False, True])

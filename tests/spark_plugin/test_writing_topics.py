@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from odradek.client.errors import BrokerError, RecordTooLargeError, TransactionAbortedError
 from odradek.client.partitioners import partition_for_key
 from odradek.kernel.peers.errors import UnsupportedVersionError
+from odradek.spark_plugin.client.cache import client_for
+from odradek.spark_plugin.client.clock import SystemPausingClock
 from odradek.spark_plugin.errors import OptionError, SchemaError
+from odradek.spark_plugin.worker import TaskIdentity
 from odradek.spark_plugin.writing.transaction_steps import Ask, Coordination, run_steps
 from odradek.spark_plugin.writing.transactions import WrittenPartition, is_job_over
 from odradek.spark_plugin.writing.write_rows import BadRowError
-from odradek.spark_plugin.writing.write_task import WritePlan, abort, commit, plan_write, write_partition
+from odradek.spark_plugin.writing.write_task import TaskWriter, WritePlan, abort, commit, plan_write, write_partition
 from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.spark_plugin.topic_kit import CODECS, Kit, Row, open_kit
 
@@ -331,6 +334,18 @@ def test_what_a_task_wrote_that_never_told_is_aborted_with_the_batch(kit: Kit) -
 
     assert [row[1] for row in kit.consumed(topic, is_read_committed=True)] == [b"c", b"d"]
     assert kit.admin.list_transactions(pattern=f"odradek-{plan.job_id}-1-.*") == [], "nobody needed it"
+
+
+@pytest.mark.parametrize("attempt", [0, 3, 4, 6])
+def test_what_a_late_attempt_wrote_that_never_told_is_aborted_too(kit: Kit, attempt: int) -> None:
+    """With `spark.task.maxFailures` above 4 there are more attempts than transactional ids."""
+    topic = kit.new_topic(1)
+    plan = plan_of(kit, ["value"], {"topic": topic, "exactlyOnce": "true"})
+    identity = TaskIdentity(None, None, None, 0, attempt, 1)
+    TaskWriter(plan, client_for(plan.client), SystemPausingClock(), identity).write([batch_of(["value"], [(b"a",)])])
+    abort(plan, [], silent=[0])
+
+    assert kit.admin.list_transactions(pattern=f"odradek-{plan.job_id}-0-.*", states=["Ongoing"]) == []
 
 
 def test_a_killed_task_that_begins_after_the_abort_writes_nothing(kit: Kit) -> None:
