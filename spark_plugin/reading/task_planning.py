@@ -19,12 +19,12 @@ from ..direct.settings import direct_settings
 from ..errors import OptionError
 from ..schema import projection_of
 from .read_task import ReadTask
-from .splitting import split, warning_of_small_pieces
+from .splitting import split, split_by_bytes, warning_of_small_pieces
 from .survey import log_ends, log_marks
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..client import Client
     from ..direct import PartitionFacts, Sources
@@ -70,7 +70,7 @@ class TaskPlanner:
             min_partitions=options.min_partitions,
             max_records=options.max_records_per_partition,
             max_bytes=options.max_bytes_per_partition,
-            marks=self._marks(client, ranges),
+            marks=self._marks(client, ranges) if self._direct is None else {},  # files tell it better
         )
         warning = warning_of_small_pieces(ranges, cut)
         if warning and not self._has_warned:
@@ -79,8 +79,8 @@ class TaskPlanner:
         return [self._task(pieces, topic_ids) for pieces in self._pieces(client, cut, topic_ids)]
 
     def _marks(self, client: Client, ranges: Sequence[OffsetRange]) -> Mapping[TopicPartition, Marks]:
-        """Return how large logs are, where that counts and no files tell it better."""
-        if self.options.max_bytes_per_partition is None or self._direct is not None or not ranges:
+        """Return how large logs are, where that counts."""
+        if self.options.max_bytes_per_partition is None or not ranges:
             return {}
         try:
             return log_marks(client, [one.topic_partition for one in ranges])
@@ -117,7 +117,9 @@ class TaskPlanner:
         planned = self._sources.plan_pieces(
             ranges, facts, is_read_committed=self.client.is_read_committed, max_bytes=max_bytes
         )
-        return [group for pieces in planned for group in group_pieces(pieces, max_bytes)]
+        left = [piece.range for pieces in planned for piece in pieces if isinstance(piece, BrokerPiece)]
+        marks = self._marks(client, left)
+        return [group for pieces in planned for group in group_pieces(_cut(pieces, marks, max_bytes), max_bytes)]
 
     def _facts(
         self, client: Client, partitions: Iterable[TopicPartition], topic_ids: Mapping[str, uuid.UUID]
@@ -140,6 +142,16 @@ class TaskPlanner:
             for one in wanted
             if topic_ids[one.topic].int
         }
+
+
+def _cut(pieces: Iterable[Piece], marks: Mapping[TopicPartition, Marks], max_bytes: int) -> Iterator[Piece]:
+    """Yield pieces, those of brokers cut by bytes, as files and objects are cut already."""
+    for piece in pieces:
+        if isinstance(piece, BrokerPiece) and piece.range.topic_partition in marks:
+            parts = split_by_bytes(piece.range, marks[piece.range.topic_partition], max_bytes)
+            yield from (BrokerPiece(part) for part in parts)
+        else:
+            yield piece
 
 
 def task_planner(read: SourceOptions, options: Mapping[str, str], schema: Sequence[tuple[str, str]]) -> TaskPlanner:

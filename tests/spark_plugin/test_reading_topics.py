@@ -89,13 +89,14 @@ def test_gaps_that_compaction_leaves_are_no_loss(kit: Kit) -> None:
     assert rows[-1][4] == 59
 
 
-def test_tasks_are_cut_by_bytes(kit: Kit) -> None:
+@pytest.mark.parametrize("places", [{}, {"dataDir": "/there/is/none"}], ids=["brokers", "files that are not there"])
+def test_tasks_are_cut_by_bytes(kit: Kit, places: dict[str, str]) -> None:
     topic = kit.new_topic(2)
     for _ in range(40):
         kit.write(topic, Write(0, (Record(b"k", b"x" * 200),)))
     kit.write(topic, Write(1, (Record(b"k", b"x"),)))
 
-    tasks = reader_of(kit, topic, {"maxBytesPerPartition": 2_500}).plan()
+    tasks = reader_of(kit, topic, {"maxBytesPerPartition": 2_500, **places}).plan()
 
     assert [len(task.pieces) for task in tasks] == [1] * 6  # 40 batches of about 270 bytes, and a small one
     assert rows_of(tasks) == kit.consumed(topic)
