@@ -133,25 +133,25 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
         cordoned_log_dirs=known.cordoned_log_dirs if known is not None else (),
     )
     records: list[MetadataRecord] = [broker_record(broker)]
+    may_have_lost = _may_have_lost(known, registration)
     if not registration.is_fenced:
+        # The controller's own, which nobody fenced while it was away: it leads still, whatever the features are.
         records += yield from broker_back(
             attrs.evolve(image, brokers={**image.brokers, broker.broker_id: broker}),
             rules,
             broker.broker_id,
             restarted=restarted or known is None,
-            may_have_lost=_may_have_lost(image, known, registration),
+            may_have_lost=may_have_lost,
         )
-    elif _may_have_lost(image, known, registration):
+    elif may_have_lost and has_eligible_replicas(image):
         records += yield from broker_gone(image, rules, broker.broker_id, ElectionReason.OFFLINE, may_have_lost=True)
     elif known is not None and known.is_live:
         records += yield from broker_gone(image, rules, broker.broker_id, ElectionReason.OFFLINE)
     return CoordinatorResult(records, epoch)
 
 
-def _may_have_lost(image: MetadataImage, known: BrokerImage | None, registration: Registration) -> bool:
+def _may_have_lost(known: BrokerImage | None, registration: Registration) -> bool:
     """Return whether a broker that begins may lack records that it had: nobody saw that it stopped cleanly."""
-    if not has_eligible_replicas(image):
-        return False
     if known is None:
         return True
     is_another = known.incarnation_id != registration.incarnation_id

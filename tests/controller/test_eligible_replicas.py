@@ -147,8 +147,14 @@ def test_who_stopped_cleanly_is_eligible_when_it_is_back() -> None:
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_the_controllers_own_broker_gives_way_to_who_is_in_sync_unless_it_stopped_cleanly(is_clean: bool) -> None:
+@pytest.mark.parametrize("has_eligible", [True, False])
+def test_the_controllers_own_broker_gives_way_to_who_is_in_sync_unless_it_stopped_cleanly(
+    is_clean: bool, has_eligible: bool
+) -> None:
     cluster = Cluster()
+    if not has_eligible:
+        off = update_features((ELIGIBLE_LEADER_REPLICAS_VERSION, 0, SAFE))
+        assert cluster.apply(cluster.controller.decide(off)).error_code == 0
     cluster.create("t", {0: [1, 2], 1: [2, 1]}, min_insync_replicas="2")
     cluster.create("alone", {0: [1]})
     previous = cluster.image.brokers[1].broker_epoch if is_clean else -1
