@@ -18,7 +18,6 @@ from ..errors import ErrorCode
 from ..metadata.features import has_cordons
 from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
 from ..metadata.record_makers import broker_record, partition_record
-from ..types import LOST_DIRECTORY
 from ..wire.messages.api_73_assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
     ResponseDirectoryData,
@@ -28,6 +27,7 @@ from ..wire.messages.api_73_assign_replicas_to_dirs import (
 from .brokers import find_broker
 from .partition_changes import directories_gone
 from .partition_states import (
+    directory_works,
     elected_state,
     next_state,
     on_working_directories,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Sequence
     from uuid import UUID
 
+    from ..contracts.election import PartitionState
     from ..metadata.image import BrokerImage, MetadataImage
     from ..metadata.records import MetadataRecord
     from ..wire.messages.api_73_assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -51,7 +52,7 @@ def assign_replicas_to_dirs(
 ) -> Steps[AssignReplicasToDirsResponse]:
     """Take note of the directories of a broker's replicas; each partition is answered for itself.
 
-    A replica that is in none (`LOST_DIRECTORY`) leads nothing and is not in sync.
+    A replica in none (`LOST_DIRECTORY`), or in one that the broker has no more, leads nothing and is not in sync.
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH: see `find_broker`.
@@ -85,13 +86,14 @@ def _assign(
     state = topic.partitions[index]
     if broker_id not in state.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER, ()
-    if directory_of(image, topic_id, index, broker_id) == directory:
+    is_lost = not directory_works(image.brokers.get(broker_id), directory)
+    is_known = directory_of(image, topic_id, index, broker_id) == directory
+    if is_known and not is_lost:
         return ErrorCode.NONE, ()
     known, place = topic.directories[index], state.replicas.index(broker_id)
     changed = (*known[:place], directory, *known[place + 1 :])
-    following = with_epochs(state, state)
+    following: PartitionState | None = None
     factory = rules.elections.get(topic.election)
-    is_lost = directory == LOST_DIRECTORY
     has_voters = factory is not None and is_among_replicas(factory)
     if factory is not None and (is_lost or has_voters or state.leader == NO_LEADER):
         moved = attrs.evolve(topic, directories=(*topic.directories[:index], changed, *topic.directories[index + 1 :]))
@@ -100,10 +102,12 @@ def _assign(
         own_rules = on_working_directories(topic_rules, image, moved, index)
         if is_lost or has_voters:
             wanted = without_replicas(state, (broker_id,), own_rules)
-            following = next_state(state, wanted, own_rules, ElectionReason.OFFLINE) or following
+            following = next_state(state, wanted, own_rules, ElectionReason.OFFLINE)
         else:  # perhaps nobody leads as the directory that it had before failed
-            following = elected_state(state, own_rules, ElectionReason.OFFLINE) or following
-    return ErrorCode.NONE, (partition_record(topic_id, index, following, changed),)
+            following = elected_state(state, own_rules, ElectionReason.OFFLINE)
+    if is_known and following is None:
+        return ErrorCode.NONE, ()
+    return ErrorCode.NONE, (partition_record(topic_id, index, following or with_epochs(state, state), changed),)
 
 
 def own_directories_failed(

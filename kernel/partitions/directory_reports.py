@@ -4,6 +4,9 @@ New partitions of a broker with several directories, moved ones and adopted ones
 What differs is gathered and told together. So is a replica whose disk is full, as one whose log is lost, as long as
 others are in sync: they lead, and wait for it no longer. It is in its directory again once that has room.
 
+Where a directory has failed, heartbeats tell that, and the controller takes what lies there for lost, as far as it
+knows of it. What was not told before the disk broke is told then: else a broken disk would lead on.
+
 *Source:* KIP-858; Kafka's AssignmentsManager.
 """
 
@@ -59,17 +62,24 @@ class DirectoryReports:
         self._cordoned_paths = cordoned_paths
         self._is_wanted = trio.Event()
         self._is_wanted.set()
+        self._failed: list[UUID] = []
 
     def wake(self) -> None:
         """Look soon whether something lies elsewhere than the metadata says."""
         self._is_wanted.set()
 
     def failed(self) -> list[UUID]:
-        """Return the ids of the log directories that failed, of the engines that tell them; waits for no disk."""
+        """Return the ids of the log directories that failed, of the engines that tell them; waits for no disk.
+
+        One more than the last time, and it is looked for what lies there and was not told yet.
+        """
         found: list[UUID] = []
         for engine in self._replicas.engines.values():
             told = getattr(engine, "failed_log_dirs", None)
             found += told() if told is not None else ()
+        if found != self._failed:
+            self._failed = found
+            self.wake()
         return found
 
     def cordoned(self) -> list[UUID] | None:
@@ -110,20 +120,21 @@ class DirectoryReports:
 
     def differences(self) -> Generator[None, None, dict[tuple[UUID, int], UUID]]:
         """Return the directories of those replicas that lie elsewhere than the metadata says."""
-        ids = {
-            info.path: info.directory_id
-            for engine in self._replicas.engines.values()
-            for info in engine.log_dirs()
-            if not info.error
-        }
+        infos = [info for engine in self._replicas.engines.values() for info in engine.log_dirs()]
+        ids = {info.path: info.directory_id for info in infos}
+        failed = {info.path for info in infos if info.error}
         found = {}
         for replica in list(self._replicas):
             yield
             topic_id, _, index = replica.partition
-            directory = LOST_DIRECTORY if _is_for_others(replica) else ids.get(replica.log.log_dir)
-            if directory is None or (replica.offline_reason is not None and directory != LOST_DIRECTORY):
+            lies_in = replica.log.log_dir
+            if _is_for_others(replica):
+                directory: UUID | None = LOST_DIRECTORY
+            elif replica.offline_reason is not None and lies_in not in failed:
                 continue
-            if self._known_directory(topic_id, index) != directory:
+            else:
+                directory = ids.get(lies_in)
+            if directory is not None and self._known_directory(topic_id, index) != directory:
                 found[topic_id, index] = directory
         return found
 

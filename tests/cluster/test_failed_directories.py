@@ -34,6 +34,13 @@ def fail_second_disk(host: BrokerHost) -> set[int]:
     return there
 
 
+def has_opened(host: BrokerHost) -> bool:
+    """Return whether a broker has all its replicas."""
+    assert host.broker is not None
+    opened = host.broker.parts.logs.replicas.topics.get("t")
+    return opened is not None and len(opened.partitions) == PARTITIONS
+
+
 def leaves_of(error: BaseException) -> list[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         return [leaf for each in error.exceptions for leaf in leaves_of(each)]
@@ -83,6 +90,21 @@ def test_what_lay_in_a_directory_that_failed_is_led_by_others_until_it_is_repair
         index for index in lost if before[index] == node_id
     }
     assert -1 not in after
+
+
+@pytest.mark.parametrize("node_id", [1, 2], ids=["the controller's own", "another broker's"])
+def test_what_lay_in_a_directory_that_failed_before_the_controller_knew_is_led_by_others(node_id: int) -> None:
+    async def main(cluster: Cluster) -> set[int]:
+        async with admin(cluster, 3) as client:
+            await client.create_topic(NewTopic("t", assignments=[[node_id, 3]] * PARTITIONS))
+        broker = cluster.brokers[node_id]
+        await until(lambda: has_opened(broker))
+        assert not is_told(cluster)
+        lost = fail_second_disk(broker)
+        await until(lambda: node_id not in {leaders(cluster)[index] for index in lost})
+        return {index for index, leader in enumerate(leaders(cluster)) if leader == node_id} | lost
+
+    assert in_cluster(main, settings=TWO_DISKS) == set(range(PARTITIONS))
 
 
 def test_a_broker_that_cannot_tell_the_controller_of_a_failed_directory_ends() -> None:

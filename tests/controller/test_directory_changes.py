@@ -16,26 +16,31 @@ from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.metadata.controller_calls import directories_request
 from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
+from odradek.kernel.metadata.record_makers import broker_record, changed_partition_record
 from odradek.kernel.types import LOST_DIRECTORY
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.election_quorum.factory import QuorumElectionFactory
 
 from .controller_requests import create_topics, topic
-from .metadata_helpers import DrivenController
+from .metadata_helpers import DrivenController, registration
 
 NEW_ID = RandomIds(random.Random(3)).new_id
 
 
-def two_brokers() -> DrivenController:
+def two_brokers(*more: UUID) -> DrivenController:
+    """Two brokers with one log directory each; the first one has `more`."""
     driven = DrivenController(brokers=2)
+    first = registration(1)
+    driven.register(attrs.evolve(first, log_dirs=[*first.log_dirs, *more]))
     driven.apply(driven.controller.decide(create_topics(topic("t", -1, -1, {0: [1, 2]}), topic("u", -1, -1, {0: [2]}))))
     return driven
 
 
 def test_a_brokers_replica_moves_and_nothing_else_changes() -> None:
-    driven = two_brokers()
+    here = NEW_ID()
+    driven = two_brokers(here)
     before = driven.image.topics_by_name["t"]
-    here, other = NEW_ID(), directory_of(driven.image, before.topic_id, 0, 2)
+    other = directory_of(driven.image, before.topic_id, 0, 2)
     driven.apply(driven.controller.decide(directories_request(1, driven.epoch_of(1), {(before.topic_id, 0): here})))
     after = driven.image.topics_by_name["t"]
 
@@ -70,7 +75,7 @@ def test_what_is_known_already_or_gone_or_anothers_makes_no_record() -> None:
 
 
 def test_a_replica_that_is_lost_leads_nothing_until_it_is_in_a_directory_again() -> None:
-    driven = two_brokers()
+    driven = two_brokers(directory := NEW_ID())
     topic_id = driven.image.topics_by_name["t"].topic_id
 
     def told(directory: UUID) -> PartitionState:
@@ -79,12 +84,38 @@ def test_a_replica_that_is_lost_leads_nothing_until_it_is_in_a_directory_again()
 
     before = driven.image.topics_by_name["t"].partitions[0]
     lost = told(LOST_DIRECTORY)
-    again = told(directory := NEW_ID())
+    again = told(directory)
 
     assert (before.leader, before.isr) == (1, (1, 2))
     assert (lost.leader, lost.isr, lost.leader_epoch) == (2, (2,), before.leader_epoch + 1)
     assert (again.leader, again.isr, again.leader_epoch) == (2, (2,), lost.leader_epoch)
     assert directory_of(driven.image, topic_id, 0, 1) == directory
+
+
+@pytest.mark.parametrize("was_told", [False, True])
+def test_a_replica_in_a_directory_that_failed_before_it_was_told_leads_nothing(was_told: bool) -> None:
+    """Its log is in the second directory, which failed before the controller knew that, or while it was told."""
+    driven = two_brokers(failing := NEW_ID())
+    topic_id = driven.image.topics_by_name["t"].topic_id
+    epoch = driven.epoch_of(1)
+    if was_told:  # by a controller that made nothing of it
+        noted = driven.image.topics_by_name["t"]
+        moved = attrs.evolve(noted, directories=((failing, noted.directories[0][1]),))
+        driven.controller.replay(changed_partition_record(moved, 0, noted.partitions[0]))
+        broker = driven.image.brokers[1]
+        driven.controller.replay(broker_record(attrs.evolve(broker, log_dirs=broker.log_dirs[:1])))
+    else:
+        driven.apply(driven.controller.own_directories_failed(1, epoch, [failing]))
+    before = driven.image.topics_by_name["t"].partitions[0]
+    driven.apply(driven.controller.decide(directories_request(1, epoch, {(topic_id, 0): failing})))
+    after = driven.image.topics_by_name["t"].partitions[0]
+    count = len(driven.records)
+    driven.apply(driven.controller.decide(directories_request(1, epoch, {(topic_id, 0): failing})))
+
+    assert (before.leader, before.isr) == (1, (1, 2))
+    assert (after.leader, after.isr, after.leader_epoch) == (2, (2,), before.leader_epoch + 1)
+    assert directory_of(driven.image, topic_id, 0, 1) == failing
+    assert len(driven.records) == count, "it is known by now"
 
 
 def test_the_last_replica_in_sync_that_is_lost_leads_again_when_it_is_back() -> None:

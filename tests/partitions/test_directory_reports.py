@@ -66,6 +66,15 @@ class Reported:
         replica.log.set_offline("the disk is full")
         self.hosted.replicas.fail(replica, disk_error(OSError(errno.ENOSPC, "full"), "write", Path("there")))
 
+    def fail_directory(self) -> None:
+        """Let the directory of the replica fail, as a disk does."""
+        replica = self.hosted.replicas.get("t", 0)
+        directories: Any = getattr(self.hosted.replicas.engines["segment"], "_dirs", None)
+        (home,) = [each for each in directories if each.name == replica.log.log_dir]
+        error = disk_error(OSError(errno.EIO, "broken"), "write", home.path)
+        directories.set_offline(home, error)
+        self.hosted.replicas.fail(replica, error)
+
 
 @pytest.fixture
 def reported(tmp_path: Path) -> Iterator[Reported]:
@@ -101,6 +110,47 @@ def test_a_replica_that_failed_otherwise_is_not_told_as_lost(reported: Reported)
     reported.hosted.replicas.fail(replica, ZeroDivisionError("a bug"))
 
     assert (reported.report(), reported.news) == (here, 0)
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_directory_that_failed_before_it_was_told_is_told_all_the_same(reported: Reported, is_moved: bool) -> None:
+    """The controller knows of no directory, as of a new partition, or of the one from where the replica was moved."""
+    replica = reported.hosted.replicas.get("t", 0)
+    infos = {info.path: info.directory_id for info in reported.hosted.replicas.engines["segment"].log_dirs()}
+    here = infos.pop(replica.log.log_dir)
+    if is_moved:
+        reported.known[replica.partition.topic_id, 0] = infos.popitem()[1]
+    reported.fail_directory()
+
+    assert reported.report() == here
+
+
+def test_a_directory_that_failed_and_is_known_is_told_no_more(reported: Reported) -> None:
+    reported.report()
+    reported.fail_directory()
+    before = len(reported.asked_s)
+    reported.report()
+
+    assert len(reported.asked_s) == before
+
+
+def test_replicas_are_told_again_once_a_directory_is_seen_to_have_failed(reported: Reported) -> None:
+    async def main() -> tuple[int, int]:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(reported.reports.run)
+            await trio.sleep(1)
+            reported.known.clear()
+            reported.fail_directory()
+            counts = []
+            for _ in range(2):  # heartbeats
+                assert len(reported.reports.failed()) == 1
+                await trio.sleep(1)
+                counts.append(len(reported.asked_s))
+                reported.known.clear()
+            nursery.cancel_scope.cancel()
+        return counts[0], counts[1]
+
+    assert trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0)) == (2, 2)
 
 
 @pytest.mark.parametrize(("refusals_count", "seconds"), [(1, 1.4), (3, 7.8), (12, 244)])
