@@ -308,11 +308,11 @@ class SegmentEngine:
 
     def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
         """See `LogOwner.keep_offsets`."""
-        home = self._homes[partition.topic_partition]
-        self._checkpoints.note(partition.topic_partition)
-        home.recovery_points[partition.topic_partition] = recovery_point
-        home.log_start_offsets[partition.topic_partition] = log_start_offset
-        home.note_changed()
+        key = partition.topic_partition
+        home = self._homes[key]
+        self._checkpoints.note(key)
+        clean_end = min(home.clean_ends.get(key, 0), recovery_point)  # what comes behind that is not what was compacted
+        home.note_offsets(key, recovery_point, log_start_offset, clean_end)
         home.keep()
         home.sync()
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 
 from odradek.kernel.partitions.transaction_index import (
@@ -15,7 +16,9 @@ from odradek.kernel.partitions.transaction_index import (
 )
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.compression import CompressionType
-from tests.cleanup.compacted import CompactedTopic, latest
+from odradek.plugins.storage_segment.engine import SegmentEngine
+from tests.cleanup.compacted import CompactedTopic, Wanted, latest
+from tests.partitions.hosted import Hosted
 
 DAY_MS = 86_400_000
 
@@ -343,3 +346,36 @@ def test_what_was_cleaned_is_known_after_a_restart(topic: CompactedTopic, tmp_pa
     paths = [Path(folder) / "cleaner-offset-checkpoint" for folder in again.hosted.dirs]
     assert [path.read_text() for path in paths if path.exists()] == ["0\n1\nt 0 2\n"]
     topic.hosted = again.hosted
+
+
+@pytest.mark.parametrize("policy", ["compact", "ttl"])
+@pytest.mark.parametrize("starts_count", [0, 1, 2])
+def test_what_a_pass_left_outlives_a_crash_and_starts_that_end_before_logs_are_opened(
+    tmp_path: Path, policy: str, starts_count: int
+) -> None:
+    """As where a broker comes up without a quorum, and is stopped, and started again."""
+    topic = CompactedTopic(tmp_path)
+    topic.configure(cleanup_policy=(policy,), values={"odradek.ttl.lag.ms": 0})
+    topic.put([(b"a", b"1")])
+    topic.write([Wanted(b"k0", b"x", headers=(("odradek.expires.at", b"1"),))])
+    topic.roll()
+    for number in range(5):
+        topic.put([(b"k%d" % number, b"kept")])
+    topic.roll()
+    topic.put([(b"z", b"end")])
+    before = len(topic.batches())
+    topic.hosted.replicas.topics["t"].plan = attrs.evolve(
+        topic.hosted.replicas.topics["t"].plan, log_config=attrs.evolve(topic.log_config, segment_bytes=200)
+    )
+    assert topic.compact()
+    batches = topic.batches()
+    assert len(batches) == before - 1
+    engine = topic.hosted.replicas.engines["segment"]
+    assert isinstance(engine, SegmentEngine)
+    engine.abandon()  # before a checkpoint tells that it is compacted
+    for _ in range(starts_count):
+        Hosted(tmp_path).lifecycle.close()
+    again = CompactedTopic(tmp_path)
+
+    assert again.batches() == batches
+    again.hosted.lifecycle.close()

@@ -265,3 +265,45 @@ def test_nothing_is_compacted_in_a_directory_as_long_as_a_log_of_it_may_lack_its
     engine.checkpoint({})
 
     assert log.rewritable_end == 6
+
+
+@pytest.mark.parametrize("is_killed_before", [False, True])
+def test_what_is_written_anew_after_a_truncation_is_not_taken_for_compacted_after_a_crash(
+    tmp_path: Path, is_killed_before: bool
+) -> None:
+    """Nor is a hole in it taken for a gap."""
+    engine = start(tmp_path)
+    compacted(engine)
+    log = engine.open_log(OTHER, CONFIG)
+    fill(log, 0, 12)
+    log.roll()
+    log.flush()
+    engine.checkpoint({})
+    log.note_clean_end(12)
+    engine.checkpoint({})
+    if is_killed_before:
+        engine.keep_offsets(OTHER, 3, 0)
+    else:
+        log.truncate_to(3)
+        fill(log, 3, 20)
+    engine.abandon()
+    log = start(tmp_path).open_log(OTHER, CONFIG)
+
+    assert (log.log_end_offset, log.clean_end) == (12 if is_killed_before else 20, 3)
+
+
+def test_a_log_that_is_truncated_to_its_beginning_has_nothing_compacted(tmp_path: Path) -> None:
+    engine = start(tmp_path)
+    compacted(engine)
+    log = engine.open_log(OTHER, CONFIG)
+    fill(log, 0, 12)
+    log.roll()
+    log.flush()
+    engine.checkpoint({})
+    log.note_clean_end(12)
+    engine.checkpoint({})
+    log.truncate_fully(0)
+    fill(log, 0, 20)
+    engine.abandon()
+
+    assert start(tmp_path).open_log(OTHER, CONFIG).clean_end == 0
