@@ -18,6 +18,7 @@ from ..errors import ErrorCode
 from ..metadata.features import has_cordons
 from ..metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
 from ..metadata.record_makers import broker_record, partition_record
+from ..types import LOST_DIRECTORY
 from ..wire.messages.api_73_assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
     ResponseDirectoryData,
@@ -86,16 +87,19 @@ def _assign(
     state = topic.partitions[index]
     if broker_id not in state.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER, ()
-    is_lost = not directory_works(image.brokers.get(broker_id), directory)
-    is_known = directory_of(image, topic_id, index, broker_id) == directory
-    if is_known and not is_lost:
+    broker, before = image.brokers.get(broker_id), directory_of(image, topic_id, index, broker_id)
+    is_lost = not directory_works(broker, directory)
+    if before == directory and not is_lost:
         return ErrorCode.NONE, ()
     known, place = topic.directories[index], state.replicas.index(broker_id)
     changed = (*known[:place], directory, *known[place + 1 :])
     following: PartitionState | None = None
     factory = rules.elections.get(topic.election)
     has_voters = factory is not None and is_among_replicas(factory)
-    if factory is not None and (is_lost or has_voters or state.leader == NO_LEADER):
+    # Where its directory is gone, a replica has begun anew in another: it may have nothing of what made it eligible.
+    is_anew = before != LOST_DIRECTORY and not is_lost and not directory_works(broker, before)
+    is_unfit = is_anew and broker_id in state.eligible_leader_replicas
+    if factory is not None and (is_lost or is_unfit or has_voters or state.leader == NO_LEADER):
         moved = attrs.evolve(topic, directories=(*topic.directories[:index], changed, *topic.directories[index + 1 :]))
         live, config = image.live_brokers(), rules.config_at(image)
         topic_rules = rules_of(image, config, topic, factory, live)
@@ -103,9 +107,11 @@ def _assign(
         if is_lost or has_voters:
             wanted = without_replicas(state, (broker_id,), own_rules)
             following = next_state(state, wanted, own_rules, ElectionReason.OFFLINE)
+        elif is_unfit:
+            following = next_state(state, state, own_rules, ElectionReason.OFFLINE, lost=(broker_id,))
         else:  # perhaps nobody leads as the directory that it had before failed
             following = elected_state(state, own_rules, ElectionReason.OFFLINE)
-    if is_known and following is None:
+    if before == directory and following is None:
         return ErrorCode.NONE, ()
     return ErrorCode.NONE, (partition_record(topic_id, index, following or with_epochs(state, state), changed),)
 

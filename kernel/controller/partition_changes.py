@@ -227,6 +227,11 @@ def broker_back(
             return next_state(
                 state, _without(state, broker_id, topic_rules), topic_rules, ElectionReason.OFFLINE, lost=(broker_id,)
             )
+        if broker_id not in topic_rules.live and broker_id in {*state.isr, state.leader}:
+            # The directory is gone in which its log was: it may be there again, or the log begins anew in another.
+            return next_state(
+                state, without_replicas(state, (broker_id,), topic_rules), topic_rules, ElectionReason.OFFLINE
+            )
         if state.leader == broker_id:
             return with_epochs(state, state, bump=True) if restarted else None
         if state.leader != NO_LEADER:

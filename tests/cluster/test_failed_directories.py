@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.client import NewTopic
+from odradek.client import NewTopic, TopicPartition
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.controller.directory_changes import directory_of
 from odradek.kernel.errors import UnansweredError
 from odradek.kernel.machine.files import disk_error
 from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
+from odradek.kernel.wire.special_timestamps import LATEST_TIMESTAMP
 from odradek.lab.simulator.cluster import BrokerHost, Cluster
 
 from .simulated import admin, image_of, in_cluster, until
@@ -55,14 +56,14 @@ def leaders(cluster: Cluster) -> list[int]:
     return [state.leader for state in partitions(cluster)]
 
 
-def is_told(cluster: Cluster) -> bool:
-    """Return whether the controller knows where each replica lies."""
+def is_told(cluster: Cluster, *node_ids: int) -> bool:
+    """Return whether the controller knows where each replica lies, of these brokers or of all."""
     image = image_of(cluster.brokers[1])
     topic = image.topics_by_name.get("t")
     return topic is not None and all(
         directory_of(image, topic.topic_id, index, broker_id) != UNASSIGNED_DIRECTORY
         for index in range(PARTITIONS)
-        for broker_id in image.brokers
+        for broker_id in node_ids or image.brokers
     )
 
 
@@ -105,6 +106,28 @@ def test_what_lay_in_a_directory_that_failed_before_the_controller_knew_is_led_b
         return {index for index, leader in enumerate(leaders(cluster)) if leader == node_id} | lost
 
     assert in_cluster(main, settings=TWO_DISKS) == set(range(PARTITIONS))
+
+
+@pytest.mark.parametrize("node_id", [1, 2], ids=["the controller's own", "another broker's"])
+def test_what_lay_in_a_directory_that_is_taken_out_of_use_is_copied_from_the_others(node_id: int) -> None:
+    """The broker that begins anew leads nothing before it has what the others have."""
+
+    async def main(cluster: Cluster) -> list[int]:
+        async with admin(cluster, 3) as client, cluster.producer("producer", {"acks": "all"}) as producer:
+            await client.create_topic(NewTopic("t", assignments=[[node_id, 3]] * PARTITIONS))
+            await until(lambda: is_told(cluster, node_id, 3))
+            for index in range(PARTITIONS):
+                await producer.send("t", "kept", partition=index)
+            broker = cluster.brokers[node_id]
+            await broker.stop()
+            broker.start({"log.dirs": "/data/one"})
+            await broker.wait_serving()
+            await until(lambda: all(len(state.isr) == 2 for state in partitions(cluster)))
+            wanted = [TopicPartition("t", index) for index in range(PARTITIONS)]
+            ends = await client.list_offsets(dict.fromkeys(wanted, LATEST_TIMESTAMP))
+            return [ends[partition].offset for partition in wanted]
+
+    assert in_cluster(main, settings=TWO_DISKS) == [1] * PARTITIONS
 
 
 def test_a_broker_that_cannot_tell_the_controller_of_a_failed_directory_ends() -> None:

@@ -7,12 +7,14 @@ fenced, and came back: DescribeTopicPartitions before, meanwhile and afterwards.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import attrs
 import pytest
 
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.metadata.controller_calls import directories_request
 from odradek.kernel.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from odradek.kernel.metadata.image import ResourceType
 from odradek.kernel.metadata.record_makers import changed_partition_record
@@ -49,6 +51,22 @@ class Cluster(DrivenController):
         wanted = attrs.evolve(registration(broker_id, seed=9, is_fenced=True), previous_broker_epoch=previous)
         epoch = self.apply(self.controller.register_broker(wanted))
         self.apply(self.controller.change_broker(broker_id, epoch, fence=False))
+
+    def return_with(self, broker_id: int, *log_dirs: UUID) -> None:
+        """Have a broker stop cleanly, register with these log directories, and be unfenced."""
+        self.fence(broker_id)
+        wanted = attrs.evolve(
+            registration(broker_id, seed=len(self.records), is_fenced=True),
+            previous_broker_epoch=self.image.brokers[broker_id].broker_epoch,
+            log_dirs=log_dirs,
+        )
+        epoch = self.apply(self.controller.register_broker(wanted))
+        self.apply(self.controller.change_broker(broker_id, epoch, fence=False))
+
+    def tell_directory(self, broker_id: int, name: str, directory: UUID) -> None:
+        place = (self.image.topics_by_name[name].topic_id, 0)
+        request = directories_request(broker_id, self.image.brokers[broker_id].broker_epoch, {place: directory})
+        self.apply(self.controller.decide(request))
 
     def caught_up(self, name: str, partition: int, *isr: int) -> None:
         """Have the leader tell who is in sync."""
@@ -191,6 +209,87 @@ def test_the_last_leader_leads_again_when_nobody_is_eligible() -> None:
 
     # Nobody has more than it: it leads alone, and what it lost is lost.
     assert cluster.told("t") == (3, 2, (3,), (), ())
+
+
+ONE, TWO = (UUID(int=number << 64) for number in (1, 2))
+"""Log directories of a broker that has two."""
+
+
+def with_a_broken_disk_that_is_waited_for() -> Cluster:
+    """Only the replica in the third broker's directory TWO, which failed, has all that was acknowledged."""
+    cluster = Cluster()
+    cluster.return_with(3, ONE, TWO)
+    cluster.create("t", {0: [1, 2, 3]}, min_insync_replicas="2")
+    cluster.tell_directory(3, "t", TWO)
+    cluster.fence(2)
+    cluster.apply(cluster.controller.own_directories_failed(3, cluster.epoch_of(3), [TWO]))
+    cluster.restart(1, is_clean=False)
+
+    assert cluster.told("t")[::2] == (-1, (), (1,))
+    assert cluster.state("t").eligible_leader_replicas == (3,)
+    return cluster
+
+
+def test_a_disk_that_was_broken_is_back_with_all_that_was_acknowledged() -> None:
+    cluster = with_a_broken_disk_that_is_waited_for()
+    cluster.return_with(3, ONE)  # still broken
+    assert cluster.told("t")[0] == -1
+
+    cluster.return_with(3, ONE, TWO)
+    assert cluster.told("t")[::2] == (3, (3,), ())
+
+
+def test_a_replica_that_begins_anew_is_not_eligible() -> None:
+    cluster = with_a_broken_disk_that_is_waited_for()
+    cluster.return_with(3, ONE)
+    cluster.tell_directory(3, "t", ONE)  # its disk was taken out of log.dirs
+
+    assert cluster.told("t")[0::2] == (1, (1,), ())
+    assert cluster.state("t").eligible_leader_replicas == ()
+
+
+def test_a_replica_that_begins_anew_is_not_eligible_beside_a_leader_either() -> None:
+    cluster = Cluster()
+    cluster.return_with(3, ONE, TWO)
+    cluster.create("t", {0: [1, 3]}, min_insync_replicas="2")
+    cluster.tell_directory(3, "t", TWO)
+    cluster.fence(3)
+    assert cluster.told("t")[2:4] == ((1,), (3,))
+
+    cluster.return_with(3, ONE)
+    cluster.tell_directory(3, "t", ONE)
+    assert cluster.told("t")[2:4] == ((1,), ())
+
+
+def test_the_only_replica_leads_again_though_it_begins_anew() -> None:
+    cluster = Cluster()
+    cluster.return_with(3, ONE, TWO)
+    cluster.create("t", {0: [3]})
+    cluster.tell_directory(3, "t", TWO)
+    cluster.fence(3)
+    cluster.return_with(3, ONE)
+    assert cluster.told("t")[0] == -1
+
+    cluster.tell_directory(3, "t", ONE)
+    assert cluster.told("t")[::2] == (3, (3,), ())
+
+
+def test_the_controllers_own_broker_does_not_lead_what_lay_in_a_directory_that_is_gone() -> None:
+    cluster = Cluster()
+    first = attrs.evolve(registration(1, seed=9), log_dirs=[ONE, TWO])
+    cluster.register(first)
+    cluster.create("t", {0: [1, 2]})
+    cluster.tell_directory(1, "t", TWO)
+    cluster.create("alone", {0: [1]})
+    cluster.tell_directory(1, "alone", TWO)
+    # It closed its logs, but was told to end at once, before it had handed over.
+    clean = attrs.evolve(registration(1, seed=10), log_dirs=[ONE], previous_broker_epoch=cluster.epoch_of(1))
+    cluster.register(clean)
+    assert [cluster.told(name)[::2] for name in ("t", "alone")] == [(2, (2,), ()), (-1, (), (1,))]
+
+    for name in ("t", "alone"):
+        cluster.tell_directory(1, name, ONE)
+    assert [cluster.told(name)[::2] for name in ("t", "alone")] == [(2, (2,), ()), (1, (1,), ())]
 
 
 def test_an_unclean_election_takes_place_where_the_topic_allows_it() -> None:
