@@ -123,7 +123,10 @@ class TlsEndpoint(Endpoint):
         self._records_end = self._records.count + RECORDS_PER_TURN_MAX
         try:
             # A record at a time: a short read says nothing about what is left.
-            while connection.wants_input and self.loop.bytes_in - received_bytes < RECEIVE_BYTES_PER_TURN:
+            while self.loop.bytes_in - received_bytes < RECEIVE_BYTES_PER_TURN:
+                # As `wants_input` says it, without its call: once a record.
+                if connection.slots or connection.outgoing or connection.is_stopped:
+                    break
                 window = connection.writable()
                 size_bytes = self._receive_into(window)
                 if not size_bytes:
