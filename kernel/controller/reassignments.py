@@ -11,8 +11,9 @@ more. Where replicas vote it takes steps (`voter_steps`).
 | then, before it is done, [2, 4] | 2, 4, 1, 3 | 3, 4 | 1, 3 |
 | then cancelled | 2, 1 | | |
 
-*Source:* KIP-455; Kafka's `PartitionReassignmentReplicas`, as observed on 4.3.1. Kafka goes on adding what the earlier
-reassignment was adding where the new one adds nobody, and is then never done; here who is to go is not waited for.
+*Source:* KIP-455; Kafka's `PartitionReassignmentReplicas`, as observed on 4.3.1. Where the new
+one adds nobody Kafka goes on adding what the earlier one was, also what it removes, and is then never done; here who is
+to go is not waited for.
 """
 
 from __future__ import annotations

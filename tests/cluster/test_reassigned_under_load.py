@@ -6,15 +6,17 @@ What Kafka's `reassign_partitions_test` and `throttling_test` check.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 import pytest
 import trio
 
 from odradek.cli.placing.throttle import clear_throttle, set_throttle, throttled_by
 from odradek.client import Admin, NewTopic, TopicPartition
+from odradek.kernel.contracts.election import PartitionState
 from odradek.lab.simulator.cluster import Cluster
 
-from .simulated import admin, in_cluster
+from .simulated import admin, image_of, in_cluster, until
 
 BEFORE = [[2, 3], [1, 2]]
 AFTER = {TopicPartition("t", 0): (3, 1), TopicPartition("t", 1): (2, 3)}
@@ -48,6 +50,11 @@ async def bounce_hard(cluster: Cluster) -> None:
         cluster.brokers[node_id].start()
         await cluster.brokers[node_id].wait_serving()
         await trio.sleep(1)
+
+
+def partition_of(cluster: Cluster) -> PartitionState:
+    """Return the partition as the controller has it."""
+    return image_of(cluster.brokers[1]).topics_by_name["t"].partitions[0]
 
 
 async def replicas_of(client: Admin) -> dict[TopicPartition, tuple[int, ...]]:
@@ -104,6 +111,31 @@ def test_what_is_acknowledged_while_partitions_move_is_there_once_and_in_order(
     read = in_cluster(main)
 
     assert read == {TopicPartition("t", first): [*range(first, COUNT, 2)] for first in (0, 1)}
+
+
+def test_a_plan_is_taken_back_by_another_while_only_a_newcomer_has_all_that_was_acknowledged() -> None:
+    """Kafka's tool does so where the old assignment is executed: the newcomer is dropped once the old one is back."""
+    partition = TopicPartition("t", 0)
+
+    async def main(cluster: Cluster) -> list[int]:
+        async with admin(cluster, 1) as client, cluster.producer("p", {"acks": "all", "linger.ms": 0}) as producer:
+            await client.create_topic(NewTopic("t", assignments=[[2]]))
+            await cluster.brokers[3].stop()
+            await client.alter_partition_reassignments({partition: (1, 3)})
+            state = partial(partition_of, cluster)
+            await until(lambda: set(state().isr) == {1, 2})
+            await cluster.brokers[2].stop()
+            for number in range(10):
+                await producer.send("t", b"%d" % number, partition=0)
+            assert await client.alter_partition_reassignments({partition: (2,)}) == {}
+            assert (state().leader, state().isr, state().replicas) == (1, (1,), (2, 1, 3))
+            for node_id in (2, 3):
+                cluster.brokers[node_id].start()
+            await until_moved(client, {partition: (2,)})
+            assert not await client.list_partition_reassignments()
+        return (await read_all(cluster, {partition: 10}))[partition]
+
+    assert in_cluster(main) == [*range(10)]
 
 
 def test_a_throttled_move_takes_as_long_as_its_rate_says_and_in_sync_replicas_are_not_slowed() -> None:
