@@ -89,6 +89,11 @@ def load_cluster_id(store: ObjectStore) -> str | None:
     return decode_document(data, f"{BUCKET_FILE} in {store.url}").get("cluster_id", str)
 
 
+def is_tiered(configs: Mapping[str, str]) -> bool:
+    """Say whether a topic with these configs of its own is tiered."""
+    return configs.get("remote.storage.enable", "").strip().lower() == "true"
+
+
 def put_topic(store: ObjectStore, topic: StoredTopic) -> None:
     """Store what is known of a topic.
 

@@ -42,13 +42,17 @@ class Collected:
     Attributes:
         objects: How many objects.
         size_bytes: How many bytes they had.
+        left: Partitions of topics that are not tiered of which segments are named all the same: those who heard of it
+            have not led them since.
     """
 
     objects: int = 0
     size_bytes: int = 0
+    left: tuple[TopicIdPartition, ...] = ()
 
     def __add__(self, other: Collected) -> Collected:
-        return Collected(self.objects + other.objects, self.size_bytes + other.size_bytes)
+        left = (*self.left, *other.left)
+        return Collected(self.objects + other.objects, self.size_bytes + other.size_bytes, left)
 
 
 def remove_partition(store: ObjectStore, partition: TopicIdPartition) -> None:
@@ -155,6 +159,8 @@ def collect_deleted(store: ObjectStore, known: Mapping[uuid.UUID, bool], *, now_
         newest = load_newest(store, partition)
         if partition.topic_id in known:
             collected += _remove(store, partition_garbage(objects, newest, now_ms=now_ms, grace_ms=grace_ms))
+            if newest is not None and newest.names_anything:
+                collected += Collected(left=(partition,))
         elif is_deleted(objects, newest, now_ms=now_ms, grace_ms=grace_ms):
             collected += _remove(store, _manifests_last(objects))
             _remove_topic_file(store, partition)

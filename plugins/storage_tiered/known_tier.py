@@ -254,8 +254,11 @@ class LogWithTier(WrappedLog):
         # A segment that was to leave earlier, and was rewritten first, may have no transactions any more.
         outdated = {segment.base_offset for segment in self.inner.segments() if segment.base_offset < below}
         outdated.difference_update(self.inner.sidecars(TRANSACTION_INDEX))
-        for base_offset in self.inner.sidecars(COLD_TRANSACTIONS_KIND):
-            is_gone = base_offset < self._log_start_offset and self._place(base_offset) is None
+        kept = list(self.inner.sidecars(COLD_TRANSACTIONS_KIND))
+        # What one speaks of ends before the next; of the last one that is known only where nothing is cold any more.
+        ends = [*kept[1:], self.inner.log_start_offset]
+        for base_offset, end in zip(kept, ends, strict=False):
+            is_gone = max(base_offset + 1, end) <= self._log_start_offset
             if is_gone or base_offset in outdated:
                 self.inner.delete_sidecar(base_offset, COLD_TRANSACTIONS_KIND)
         count = self.inner.delete_segments_below(below)

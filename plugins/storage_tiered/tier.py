@@ -23,7 +23,7 @@ from odradek.kernel.api import (
 )
 
 from .beginnings import StoreStart
-from .bucket import StoredTopic, claim, load_cluster_id, put_topic
+from .bucket import StoredTopic, claim, is_tiered, load_cluster_id, put_topic
 from .cache import IndexCache, RunCache, RunFolder
 from .cold_reads import ColdReads, ReadSettings
 from .collecting import Collected, collect_deleted, collect_partition, empty_partition, is_emptied, remove_partition
@@ -417,8 +417,7 @@ class TieredStorage:
         grace_ms, now_ms = self.broker.config.get_int(GRACE_KEY), self.broker.machine.clock.monotonic_ms()
         if now_ms - track.collected_ms < grace_ms:
             return
-        track.collected_ms = now_ms
-        wall_ms = self.broker.machine.clock.now_ms()
+        track.collected_ms, wall_ms = now_ms, self.broker.machine.clock.now_ms()
         self._note_collected(
             await self._in_thread(
                 lambda: collect_partition(self.open_store(), partition, now_ms=wall_ms, grace_ms=grace_ms)
@@ -430,20 +429,27 @@ class TieredStorage:
         task_status.started()
         while True:
             await trio.sleep(self.broker.config.get_int(GRACE_KEY) / 1000)
-            if self._is_claimed:
-                try:
-                    self._note_collected(await self._collect_deleted())
-                except RemoteStoreError as error:
-                    log.warning("garbage of the store is not collected: %s", error)
+            try:
+                self._note_collected(await self._collect_deleted())
+            except RemoteStoreError as error:
+                log.warning("garbage of the store is not collected: %s", error)
 
     async def _collect_deleted(self) -> Collected:
         cluster, wall_ms = self.broker.cluster, self.broker.machine.clock.now_ms()
-        views = [view for name in cluster.topic_names() if (view := cluster.topic(name)) is not None]
-        known = {view.topic_id: view.configs.get("remote.storage.enable") == "true" for view in views}
-        grace_ms = self.broker.config.get_int(GRACE_KEY)
-        return await self._in_thread(
-            lambda: collect_deleted(self.open_store(), known, now_ms=wall_ms, grace_ms=grace_ms)
-        )
+        views, grace_ms = map(cluster.topic, cluster.topic_names()), self.broker.config.get_int(GRACE_KEY)
+        known = {view.topic_id: is_tiered(view.configs) for view in views if view is not None}
+
+        def collect() -> Collected:
+            if load_cluster_id(self.open_store()) != self.broker.cluster_id:
+                return Collected()
+            return collect_deleted(self.open_store(), known, now_ms=wall_ms, grace_ms=grace_ms)
+
+        collected = await self._in_thread(collect)
+        for partition in collected.left:
+            if partition in self._leading and partition not in self._logs:
+                self.removals.setdefault(partition, Removal(is_switched_off=True))
+        self._wake.set()
+        return collected
 
     def _note_collected(self, collected: Collected) -> None:
         if collected.objects:

@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from odradek.kernel.api import OsFiles, StoreRefusedError
+from odradek.plugins.storage_tiered.bucket import claim
 from odradek.plugins.storage_tiered.collecting import empty_partition
 from odradek.plugins.storage_tiered.manifest import Manifest
 from odradek.plugins.storage_tiered.manifests import load_newest
@@ -175,6 +176,31 @@ async def test_who_leads_next_removes_what_the_one_before_it_did_not(tmp_path: P
         lead(following, 2)
         await until_async(lambda: is_emptied(following) and not following.tier.removals)
     assert manifest_in(following).leader_epoch == 2
+
+
+@pytest.mark.parametrize("is_off", [True, False])
+async def test_who_leads_and_was_down_at_off_finds_out_by_what_is_left(is_off: bool, tmp_path: Path) -> None:
+    leader = house_of(tmp_path / "leader", often=False)
+    written = leader.fill(30)
+    async with leader.running():
+        await leader.visit()
+    claim(leader.store, leader.cluster_id)
+    sent = objects_of(leader.store)
+    watched = FaultyObjectStore(leader.store)
+    following = house_of(tmp_path / "following", watched, leads=False)
+    append(following, written)
+    following.log.unwrap()  # it was started when its topic was tiered no more
+    following.config.change("odradek.tiered.garbage.grace.ms", 20)
+    following.cluster.configs = {"remote.storage.enable": "false" if is_off else " True"}
+    lead(following, 2)
+    async with visiting(following), trio.open_nursery() as nursery:
+        await nursery.start(following.tier.collect_deleted_topics)
+        if is_off:
+            await until_async(lambda: is_emptied(leader))
+        else:
+            await until_async(lambda: watched.operations > 10)
+        nursery.cancel_scope.cancel()
+    assert objects_of(leader.store) == (set() if is_off else sent)
 
 
 async def test_a_topic_that_was_deleted_after_off_leaves_nothing_in_the_end(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.api import OsFiles
+from odradek.plugins.storage_tiered.local_state import COLD_TRANSACTIONS_KIND
 from odradek.plugins.storage_tiered.manifests import load_newest
 from odradek.plugins.storage_tiered.metrics import tier_metrics
 from odradek.plugins.storage_tiered.pending import PendingRemovals
@@ -234,6 +235,26 @@ async def test_what_a_failed_upload_left_is_collected_after_the_grace_time(tmp_p
     left = {name for name in memory.objects if "/segments/" in name} - named
     assert [name[-7:] for name in left] == ["new.log"]
     assert house.tier.garbage_objects == 2
+    house.close()
+
+
+async def test_transaction_indexes_of_expired_segments_go_while_others_are_still_cold(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.fill(60)
+    bases = [segment.base_offset for segment in house.log.segments()[:-1]]
+    for base in bases:
+        house.log.write_sidecar(base, "txnindex", b"aborted")
+    house.flush()
+    await house.visit()
+    border = house.log.local_log_start_offset
+    assert list(house.inner.sidecars(COLD_TRANSACTIONS_KIND)) == [base for base in bases if base < border]
+
+    house.log.advance_log_start(bases[3] + 1)
+    house.fill(12)
+    await house.visit()
+    assert house.log.local_log_start_offset > border
+    kept = list(house.inner.sidecars(COLD_TRANSACTIONS_KIND))
+    assert kept == [base for base in bases if bases[3] <= base < house.log.local_log_start_offset]
     house.close()
 
 

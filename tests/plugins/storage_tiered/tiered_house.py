@@ -91,9 +91,16 @@ class HouseCluster:
     """The committed metadata: there is no topic, or the one of `PARTITION`."""
 
     has_topic = False
+    configs: Mapping[str, str] = {"remote.storage.enable": "true"}
 
     def topic_by_id(self, topic_id: object) -> TopicView | None:
-        return TopicView(PARTITION.topic, PARTITION.topic_id, 9) if self.has_topic else None
+        return TopicView(PARTITION.topic, PARTITION.topic_id, 9, configs=self.configs) if self.has_topic else None
+
+    def topic(self, name: str) -> TopicView | None:
+        return self.topic_by_id(PARTITION.topic_id)
+
+    def topic_names(self) -> list[str]:
+        return [PARTITION.topic] if self.has_topic else []
 
 
 class House:
