@@ -11,11 +11,11 @@ from odradek.lab.simulator.oracle import PromiseBrokenError
 FIRST, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 
 
-def told() -> MetadataOracle:
+def told(topic_id: uuid.UUID | None = FIRST) -> MetadataOracle:
     """An oracle that knows of `t`, with 2 partitions and setting 5, all answered."""
     oracle = MetadataOracle()
     oracle.creation_asked("t", 2)
-    oracle.created("t")
+    oracle.created("t", topic_id)
     oracle.setting_asked("t", 5)
     oracle.setting_answered("t")
     return oracle
@@ -40,8 +40,14 @@ def test_what_was_not_answered_may_be_there_or_not() -> None:
     oracle.check("one", {})
 
 
-def deleted() -> MetadataOracle:
-    oracle = told()
+@pytest.mark.parametrize("topic_id", [FIRST, None])
+def test_a_try_to_make_a_topic_may_come_when_it_is_deleted_already(topic_id: uuid.UUID | None) -> None:
+    oracle = deleted(topic_id)
+    oracle.check("one", {"t": SeenTopic(OTHER, 2)})
+
+
+def deleted(topic_id: uuid.UUID | None = FIRST) -> MetadataOracle:
+    oracle = told(topic_id)
     oracle.deletion_asked("t")
     oracle.deleted("t")
     return oracle
@@ -55,7 +61,7 @@ def grown() -> MetadataOracle:
 
 
 def seen_before() -> MetadataOracle:
-    oracle = told()
+    oracle = told(None)
     oracle.check("one", {"t": SeenTopic(FIRST, 2, 5)})
     return oracle
 
@@ -64,6 +70,7 @@ def seen_before() -> MetadataOracle:
     ("rule", "made", "seen"),
     [
         ("created", told, {}),
+        ("created", told, {"t": SeenTopic(OTHER, 2, 5)}),
         ("created", seen_before, {"t": SeenTopic(OTHER, 2, 5)}),
         ("deleted", deleted, {"t": SeenTopic(FIRST, 2, 5)}),
         ("grown", grown, {"t": SeenTopic(FIRST, 2, 5)}),

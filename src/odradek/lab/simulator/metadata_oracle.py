@@ -3,7 +3,7 @@
 | rule | |
 | --- | --- |
 | created | a topic whose creation was answered is there, with its id, until its deletion is asked for |
-| deleted | a topic whose deletion was answered is gone |
+| deleted | a topic whose deletion was answered is gone; one of its name may be there, made by a try that came late |
 | grown | a topic has as many partitions as was answered, or asked for later |
 | configured | a topic's setting is the last that was answered, or one that was asked for later |
 | asked | nothing is there that nobody has asked for |
@@ -72,10 +72,10 @@ class MetadataOracle:
         """Note that a topic is to be; of each name once."""
         self._topics[name] = _Topic(partitions_max=partitions)
 
-    def created(self, name: str) -> None:
-        """Note that it was answered to be there."""
+    def created(self, name: str, topic_id: UUID | None) -> None:
+        """Note that it was answered to be there; with its id, unless that went to a try that was not answered."""
         topic = self._topics[name]
-        topic.is_created, topic.partitions_min = True, topic.partitions_max
+        topic.is_created, topic.partitions_min, topic.topic_id = True, topic.partitions_max, topic_id
         self.answered_count += 1
 
     def growth_asked(self, name: str, partitions: int) -> None:
@@ -122,7 +122,9 @@ class MetadataOracle:
         if topic is None:
             raise PromiseBrokenError("asked", f"{node} has topic {name}, for which nobody asked")
         if topic.is_deleted and topic.is_created:
-            raise PromiseBrokenError("deleted", f"{node} has topic {name}, whose deletion was answered")
+            if topic.topic_id == known.topic_id:
+                raise PromiseBrokenError("deleted", f"{node} has topic {name}, whose deletion was answered")
+            return  # an earlier try to make it was under way for longer than it lived
         if topic.topic_id not in (None, known.topic_id):
             raise PromiseBrokenError("created", f"{node} has topic {name} with id {known.topic_id}, not its first one")
         topic.topic_id = known.topic_id

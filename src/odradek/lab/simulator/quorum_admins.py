@@ -24,6 +24,7 @@ from .world import MILLISECOND, SECOND
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from random import Random
+    from uuid import UUID
 
     from odradek.client.admin import Admin
     from odradek.kernel.broker import Broker
@@ -107,13 +108,14 @@ class QuorumAdmins:
 
     async def _make(self, admin: Admin, topic: str, partitions: int) -> None:
         self._oracle.creation_asked(topic, partitions)
+        topic_id: UUID | None = None
         try:
-            await admin.create_topic(NewTopic(topic, partitions))
+            topic_id = (await admin.create_topic(NewTopic(topic, partitions))).topic_id
         except BrokerError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
             self._run.count("made by a try that was not answered")  # nobody else gives such names
-        self._oracle.created(topic)
+        self._oracle.created(topic, topic_id)
 
     async def _ask(self, admin: Admin, topic: str, source: Random) -> None:
         oracle, partitions = self._oracle, 1 + source.randrange(2)
