@@ -408,7 +408,7 @@ class Loop(ABC):
         if idle_ms_max > 0:
             seconds = min(seconds, idle_ms_max / 4000)
         while True:
-            await trio.sleep(seconds)
+            await trio.sleep(seconds - self.clock.monotonic_ms() / 1000 % seconds)  # when others do such things, too
             self.sweep(self.clock.monotonic_ms())
 
     def sweep(self, now_ms: int) -> None:

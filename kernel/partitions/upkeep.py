@@ -31,6 +31,7 @@ from .changed_replicas import Look
 from .delay_recovery import DELAY_KIND, is_worth_keeping, remove_old_checkpoints
 from .producer_snapshot import SNAPSHOT_KIND
 from .recovery import remove_old_snapshots
+from .rhythm import next_beat_ms
 from .unkept_snapshots import keep_first, keep_many_producers
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SECOND_S: Final = 1.0
+SECOND_MS: Final = 1000
 TEN_SECONDS_S: Final = 10.0
 _FLUSH_PAUSE_S: Final = 0.25
 REPLICAS_PER_PIECE: Final = 200
@@ -122,15 +124,24 @@ class Upkeep:
     async def _repeat(self, pause_s: float, works: Sequence[Callable[[], Awaitable[None]]]) -> None:
         """Work now and then. Works of one pause share a task: an idle broker is woken for all of them at once."""
         while True:
-            await trio.sleep(max(pause_s, PAUSE_S_MIN))
+            await self._pause(pause_s)
             for work in works:
                 await self._do(work)
 
     async def _flush_for_ever(self) -> None:
         while True:
             pause_s = flush_pause_s(self._settings.flush_check_interval_ms, is_wanted=self._wants_flushes)
-            await trio.sleep(max(pause_s, PAUSE_S_MIN))
+            await self._pause(pause_s)
             await self._do(self.flush_by_time)
+
+    async def _pause(self, pause_s: float) -> None:
+        """Sleep; what is done every second, in every broker that does nothing else, is done together."""
+        if pause_s == SECOND_S:
+            now_ms = self._clock.monotonic_ms()
+            pause_s = (next_beat_ms(now_ms, SECOND_MS) - now_ms) / SECOND_MS
+        else:
+            pause_s = max(pause_s, PAUSE_S_MIN)
+        await trio.sleep(pause_s)
 
     async def _do(self, work: Callable[[], Awaitable[None]]) -> None:
         try:

@@ -31,6 +31,7 @@ from ..errors import ErrorCode, StorageError, error_code
 from ..machine.turnstile import take_turn
 from ..partitions.election_driver import leads_in
 from ..partitions.quiet_followers import followers_heard, tell_heard
+from ..partitions.rhythm import next_beat_ms
 from ..partitions.voting import Votes
 from .calm_voters import CalmVoters, Heard
 from .heard_leaders import HeardLeaders
@@ -272,7 +273,8 @@ class VotingReplicas:
                     took_ms = self._parts.clock.monotonic_ms() - begun_ms
                     await trio.sleep(max(TICK_MS, min(took_ms, CALM_TICK_MS)) / 1000)
                 else:
-                    with trio.move_on_after(self._calm_tick_ms / 1000 if self._voting else math.inf):
+                    calm_ms = max(TICK_MS, self._calm_due_ms - self._parts.clock.monotonic_ms())
+                    with trio.move_on_after(calm_ms / 1000 if self._voting else math.inf):
                         await self._woken.wait()
 
     async def _run_rounds(self) -> None:
@@ -298,7 +300,8 @@ class VotingReplicas:
         now_ms = self._parts.clock.monotonic_ms()
         if now_ms >= self._calm_due_ms:
             await self._look_at_all(now_ms)
-            self._calm_due_ms = self._parts.clock.monotonic_ms() + self._calm_tick_ms  # however long this one took
+            rest_ms = self._calm_tick_ms // 2  # at the least, however long this one took
+            self._calm_due_ms = next_beat_ms(self._parts.clock.monotonic_ms() + rest_ms, self._calm_tick_ms)
             return
         for number, replica in enumerate(list(self._restless_ms), 1):
             if number % REPLICAS_PER_TURN == 0:

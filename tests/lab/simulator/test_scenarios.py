@@ -12,8 +12,8 @@ from odradek.lab.simulator.campaign import SCENARIOS, Campaign
 
 GATE_SEEDS = {
     "append": [45],
-    "transactions": [50],
-    "groups": [40],
+    "transactions": [25, 25],
+    "groups": [20, 20],
     "compaction": [40],
     "disks": [25],
     "replication": [48],
