@@ -145,7 +145,7 @@ class TlsEndpoint(Endpoint):
             self._after_receiving()
         if connection.is_open:
             self.has_input = bool(self._held or self._incoming.pending or self._tls.pending())
-            if self.has_input and connection.wants_input:
+            if self.has_input and connection.wants_input and not self.is_write_blocked:
                 self.loop.resume(self)
 
     def _receive_into(self, window: memoryview) -> int:

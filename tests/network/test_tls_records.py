@@ -133,6 +133,35 @@ def test_nothing_is_received_of_who_does_not_take_the_answers_to_its_key_updates
     assert served.endpoint._encrypted.pending + len(served.endpoint._ciphertext) <= 64 * RECORDS_PER_TURN_MAX
 
 
+def take_turns(served: Served, turns_max: int) -> int:
+    """Give the endpoint the turns that it asks for; return how many it had."""
+    turns = 0
+    while served.loop.resumed and turns < turns_max:
+        served.loop.resumed.clear()
+        served.endpoint.take_more()
+        turns += 1
+    return turns
+
+
+def test_who_does_not_take_the_answers_to_its_key_updates_has_no_turns_until_it_does(served: Served) -> None:
+    served.wire.is_full = True
+    request = framed(b"r" * 10)
+    for at in range(len(request)):  # so that there is never too much without data
+        served.wire.incoming += served.client.record(request[at : at + 1])
+        served.wire.incoming += served.client.key_updates(90, asks_for_one=True)
+
+    served.endpoint.on_event(READ)
+    turns = take_turns(served, 100)
+    frames = [*served.loop.receiver.frames]
+    served.wire.is_full = False
+    served.endpoint.on_event(WRITE)
+    served.endpoint.flush()
+    take_turns(served, 100)
+
+    assert turns <= 2
+    assert (frames, served.loop.receiver.frames) == ([], [request[4:]])
+
+
 def test_records_of_one_byte_are_taken_few_at_a_time(served: Served) -> None:
     request = framed(b"e" * 5_000)
     served.wire.incoming += b"".join(served.client.record(request[at : at + 1]) for at in range(len(request)))
