@@ -73,9 +73,10 @@ class MetadataOracle:
         self._topics[name] = _Topic(partitions_max=partitions)
 
     def created(self, name: str, topic_id: UUID | None) -> None:
-        """Note that it was answered to be there; with its id, unless that went to a try that was not answered."""
+        """Note that it was answered to be there; with its id, if that is known: another try may have been told it."""
         topic = self._topics[name]
-        topic.is_created, topic.partitions_min, topic.topic_id = True, topic.partitions_max, topic_id
+        topic.is_created, topic.partitions_min = True, topic.partitions_max
+        topic.topic_id = topic_id or topic.topic_id
         self.answered_count += 1
 
     def growth_asked(self, name: str, partitions: int) -> None:

@@ -115,6 +115,7 @@ class QuorumAdmins:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
             self._run.count("made by a try that was not answered")  # nobody else gives such names
+            topic_id = self._id_of(topic)
         self._oracle.created(topic, topic_id)
 
     async def _ask(self, admin: Admin, topic: str, source: Random) -> None:
@@ -132,6 +133,15 @@ class QuorumAdmins:
             oracle.deletion_asked(topic)
             await admin.delete_topic(topic)
             oracle.deleted(topic)
+
+    def _id_of(self, topic: str) -> UUID | None:
+        """Return the id of a topic that is there, as a node knows it; None where none that serves knows of it yet."""
+        for host in self._cluster.brokers.values():
+            if host.broker is not None and host.broker.is_serving:
+                found = host.broker.parts.published.image.topics_by_name.get(topic)
+                if found is not None:
+                    return found.topic_id
+        return None
 
     # -- voters ------------------------------------------------------------------------------------------------------
 
