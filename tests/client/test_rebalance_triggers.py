@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 EVERY_PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
 HEARTBEAT_S = 5
 """The longest interval between two heartbeats of the defaults."""
-MESSAGES_S = 0.1
-"""What a heartbeat and its answer may take."""
 MATCHES_AGAIN_S = 10
 """After which brokers look again for topics that a pattern matches."""
 STEP_MS = 500
@@ -120,10 +118,10 @@ def test_a_member_that_is_not_polled_gives_up_its_share_by_itself(protocol: str)
             for each in (stays, stuck):
                 each.subscribe(["t"])
             await seconds_until([stays, stuck], [2, 2])
-            await poll_in_turn([stays, stuck], 10)
+            await poll_in_turn([stays, stuck], 11)  # so that it does not leave at the very beat of the other's heart
             await poll_in_turn([stays], 95)
             assert len(stays.assignment) == 2  # heartbeats go on, though nobody polls
-            assert await seconds_until([stays], [4]) <= 5 + HEARTBEAT_S + MESSAGES_S
+            assert await seconds_until([stays], [4]) <= 5 + HEARTBEAT_S
             committed = await cluster.committed()
             with pytest.raises(CommitFailedError):
                 await stuck.commit(dict.fromkeys(stuck.assignment, 1))
