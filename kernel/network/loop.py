@@ -18,6 +18,7 @@ import attrs
 import trio
 
 from ..classes import define
+from ..purgatory.timing_wheel import until_beat_ms
 from .connection import Connection, Turn
 from .endpoint import HAS_SENDFILE, READ, STALL_MS_MAX, Endpoint, SliceProgress, read_into_cache
 from .paces import Paces
@@ -38,7 +39,7 @@ _log = logging.getLogger(__name__)
 TURN_SECONDS_MAX: Final = 0.001
 """How long turns go on before trio's other tasks and timers get theirs; longer hurts timers, shorter throughput."""
 
-SWEEP_SECONDS_MAX: Final = 1.0
+SWEEP_MS_MAX: Final = 1000
 IDLE_LENDER_MS: Final = 1000
 """How long a frame may stand still before it loses the room that was lent beyond what came, where others wait."""
 
@@ -404,11 +405,11 @@ class Loop(ABC):
 
     async def _sweep_for_ever(self) -> None:
         idle_ms_max = self.settings.connections_idle_ms_max
-        seconds = SWEEP_SECONDS_MAX
+        period_ms = SWEEP_MS_MAX
         if idle_ms_max > 0:
-            seconds = min(seconds, idle_ms_max / 4000)
+            period_ms = max(1, min(period_ms, idle_ms_max // 4))
         while True:
-            await trio.sleep(seconds - self.clock.monotonic_ms() / 1000 % seconds)  # when others do such things, too
+            await trio.sleep(until_beat_ms(self.clock.monotonic_ms(), period_ms) / 1000)
             self.sweep(self.clock.monotonic_ms())
 
     def sweep(self, now_ms: int) -> None:

@@ -7,7 +7,6 @@
 | `following` | Shell: what a follower does with it: takes what a leader numbered, truncates |
 | `follower_positions` | Pure core: where followers' logs begin and end, for who sends consumers to them |
 | `quiet_followers` | Pure core: followers that ask again for what they have, told in time |
-| `rhythm` | Pure core: when brokers that are idle do what is to be done now and then |
 | `election_driver` | Pure core: carries out what an election has decided |
 | `voting` | Pure core: what a replica whose election votes needs of its broker |
 | `producer_state`, `producer_table`, `append_check` | Pure core: a partition's producers; may a batch be appended? |

@@ -27,11 +27,11 @@ from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
 from ..machine.threads import Workers
 from ..machine.turnstile import SLICE_STEPS, run_in_slices, take_turn
+from ..purgatory.timing_wheel import until_beat_ms
 from .changed_replicas import Look
 from .delay_recovery import DELAY_KIND, is_worth_keeping, remove_old_checkpoints
 from .producer_snapshot import SNAPSHOT_KIND
 from .recovery import remove_old_snapshots
-from .rhythm import next_beat_ms
 from .unkept_snapshots import keep_first, keep_many_producers
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ class Upkeep:
     async def _pause(self, pause_s: float) -> None:
         """Sleep; what is done every second, in every broker that does nothing else, is done together."""
         if pause_s == SECOND_S:
-            now_ms = self._clock.monotonic_ms()
-            pause_s = (next_beat_ms(now_ms, SECOND_MS) - now_ms) / SECOND_MS
+            pause_s = until_beat_ms(self._clock.monotonic_ms(), SECOND_MS) / SECOND_MS
         else:
             pause_s = max(pause_s, PAUSE_S_MIN)
         await trio.sleep(pause_s)

@@ -34,8 +34,8 @@ from ..contracts.election import FetchEnded, PeerRefused, Role
 from ..controller.snapshots import SnapshotId
 from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError
 from ..machine.turnstile import Slices
-from ..partitions.rhythm import next_beat_ms
 from ..peers.errors import ClientError
+from ..purgatory.timing_wheel import until_beat_ms
 
 if TYPE_CHECKING:
     from ..cluster.controller_nodes import ControllerNodes
@@ -169,8 +169,7 @@ class MetadataFollowing:
             return
         self._nodes.learn(standing.leader_id, standing.leader_epoch)
         end = LogEnd(self._log.end_offset, self._log.latest_epoch, self._log.high_watermark)
-        now_ms = self._clock.monotonic_ms()
-        wait_ms = next_beat_ms(now_ms, WAIT_MS) - now_ms
+        wait_ms = until_beat_ms(self._clock.monotonic_ms(), WAIT_MS)
         response = await self._asked(self._fetcher.fetch(end, standing.leader_epoch, wait_ms), standing, wait_ms)
         if response is None:
             return

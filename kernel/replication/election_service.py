@@ -18,7 +18,7 @@ import trio
 from ..contracts.election import FetchEnded, PeerMessage
 from ..errors import ErrorCode, KafkaError
 from ..partitions.election_driver import EFFECTS_MAX, endless, walk
-from ..partitions.rhythm import next_beat_ms
+from ..purgatory.timing_wheel import until_beat_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -154,7 +154,7 @@ class ElectionService:
                     self._restless_ms = now_ms
                 await self._carry_out(send)
                 is_calm = now_ms - self._restless_ms >= UNREST_MS
-                pause_ms = next_beat_ms(now_ms, self._calm_tick_ms) - now_ms if is_calm else TICK_MS
+                pause_ms = until_beat_ms(now_ms, self._calm_tick_ms) if is_calm else TICK_MS
                 with trio.move_on_after(pause_ms / 1000):
                     await self._woken.wait()
         finally:

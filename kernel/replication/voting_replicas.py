@@ -31,8 +31,8 @@ from ..errors import ErrorCode, StorageError, error_code
 from ..machine.turnstile import take_turn
 from ..partitions.election_driver import leads_in
 from ..partitions.quiet_followers import followers_heard, tell_heard
-from ..partitions.rhythm import next_beat_ms
 from ..partitions.voting import Votes
+from ..purgatory.timing_wheel import until_beat_ms
 from .calm_voters import CalmVoters, Heard
 from .heard_leaders import HeardLeaders
 from .vote_channels import VoteChannels
@@ -300,8 +300,8 @@ class VotingReplicas:
         now_ms = self._parts.clock.monotonic_ms()
         if now_ms >= self._calm_due_ms:
             await self._look_at_all(now_ms)
-            rest_ms = self._calm_tick_ms // 2  # at the least, however long this one took
-            self._calm_due_ms = next_beat_ms(self._parts.clock.monotonic_ms() + rest_ms, self._calm_tick_ms)
+            rested_ms = self._parts.clock.monotonic_ms() + self._calm_tick_ms // 2  # however long this one took
+            self._calm_due_ms = rested_ms + until_beat_ms(rested_ms, self._calm_tick_ms)
             return
         for number, replica in enumerate(list(self._restless_ms), 1):
             if number % REPLICAS_PER_TURN == 0:

@@ -17,7 +17,7 @@ from ...contracts.api_handler import AS_TASK, PENDING
 from ...contracts.election import NO_BROKER_EPOCH
 from ...errors import ErrorCode, KafkaError
 from ...machine.turnstile import run_in_slices
-from ...partitions.rhythm import next_beat_ms
+from ...purgatory.timing_wheel import until_beat_ms
 from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS
 from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ...wire.records import records_size
@@ -263,7 +263,7 @@ class FetchHandler:
             context.reply_frame(frame)
             return PENDING
         operation = FetchOperation(
-            deadline_ms=next_beat_ms(limits.now_ms, wait_ms) if is_quiet else limits.now_ms + wait_ms,
+            deadline_ms=limits.now_ms + (until_beat_ms(limits.now_ms, wait_ms) if is_quiet else wait_ms),
             context=context,
             replicas=self._replicas,
             session=session,
