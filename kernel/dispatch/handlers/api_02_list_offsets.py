@@ -71,7 +71,7 @@ FIRST_WITH_NOT_AVAILABLE: Final = 5
 LOOKUP_THREADS: Final = 2
 """How many worker threads wait for disks at once."""
 COLD_LOOKUP_THREADS: Final = 10
-"""How many wait for remote stores, of all requests together: as many as Kafka's `remote.log.reader.threads`."""
+"""How many wait for remote stores, of all requests together: as many as read from them by Kafka's default."""
 LOOKUPS_TOGETHER: Final = 8
 """How many of its partitions a request looks up at once: what is found is taken before a tier can have forgotten it."""
 BRIEF_SEARCHES_MAX: Final = 10
@@ -122,11 +122,10 @@ class ListOffsetsHandler:
 
     def handle(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
         """Look up every partition, unless a disk may have to be waited for."""
-        if not _asks_for_times(request):
-            return self._answer(request, context, {})
-        if any(_has_to_wait(replica, key[2]) for key, replica in self._wanted(request, context.api_version)):
+        wanted = list(self._wanted(request, context.api_version))
+        if any(_has_to_wait(replica, key[2]) for key, replica in wanted):
             return AS_TASK
-        found = self._search_briefly(request, context.api_version)
+        found = _search_briefly(wanted)
         return AS_TASK if found is None else self._answer(request, context, found)
 
     async def handle_async(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
@@ -171,28 +170,8 @@ class ListOffsetsHandler:
         except Exception as error:  # told in the partition's answer
             return error
 
-    def _search_briefly(self, request: ListOffsetsRequest, version: int) -> Found | None:
-        """Run all searches of a request; return None when that would take long."""
-        found: Found = {}
-        searches_left = BRIEF_SEARCHES_MAX
-        for key, replica in self._wanted(request, version):
-            search = _search_for(replica, key[2])
-            try:
-                wanted = next(search)
-                while searches_left and wanted.is_brief():
-                    searches_left -= 1
-                    wanted = search.send(find_in_batch(*wanted))
-            except StopIteration as end:
-                found[key] = end.value
-            except Exception as error:  # told in the partition's answer
-                found[key] = error
-            else:
-                return None
-        return found
-
-    async def _search(self, search: Search) -> TimestampOffset | Exception | None:
+    async def _search(self, search: Search) -> TimestampOffset | None:
         """Run a search, its long parts on a worker thread. If it is cancelled, what a thread does is waited for."""
-        found: TimestampOffset | Exception | None = None
         try:
             wanted = next(search)
             while True:
@@ -202,10 +181,8 @@ class ListOffsetsHandler:
                 else:
                     wanted = search.send(await self._workers.run_sync(find_in_batch, *wanted))
         except StopIteration as end:
-            found = end.value
-        except Exception as error:  # told in the partition's answer
-            found = error
-        return found
+            found: TimestampOffset | None = end.value
+            return found
 
     def _answer(
         self, request: ListOffsetsRequest, context: RequestContext, found: Found, *, is_late: bool = False
@@ -304,11 +281,24 @@ class ListOffsetsHandler:
         )
 
 
-def _asks_for_times(request: ListOffsetsRequest) -> bool:
-    """Return whether a log may have to be looked into: nothing else than times takes long."""
-    return any(
-        part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP for topic in request.topics for part in topic.partitions
-    )
+def _search_briefly(wanted: Iterable[tuple[Wanted, Replica]]) -> Found | None:
+    """Run all searches of a request; return None when that would take long."""
+    found: Found = {}
+    searches_left = BRIEF_SEARCHES_MAX
+    for key, replica in wanted:
+        search = _search_for(replica, key[2])
+        try:
+            step = next(search)
+            while searches_left and step.is_brief():
+                searches_left -= 1
+                step = search.send(find_in_batch(*step))
+        except StopIteration as end:
+            found[key] = end.value
+        except Exception as error:  # told in the partition's answer
+            found[key] = error
+        else:
+            return None
+    return found
 
 
 def _begin_lookup(replica: Replica, timestamp: int) -> DiskWork | None:
