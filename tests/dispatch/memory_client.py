@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.kernel.network.connection import Connection, Turn
+from odradek.kernel.network.connection import Connection
 from odradek.kernel.network.receive_memory import ReceiveMemory
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.registry import APIS
+from tests.connections import new_connection
 
 if TYPE_CHECKING:
     from odradek.kernel.dispatch.router import Router
@@ -29,17 +30,8 @@ class MemoryClient:
     def __init__(self, router: Router) -> None:
         self._router = router
         self._memory = ReceiveMemory(1 << 24)
-        turn = Turn(lambda: None)
-        turn.is_active = True
-        self.connection = Connection(
-            connection_id=1,
-            listener_name="PLAINTEXT",
-            client_host="127.0.0.1",
-            client_port=1,
-            frame_limit_bytes=1 << 24,
-            turn=turn,
-            memory=self._memory,
-        )
+        self.connection = new_connection(self._memory)
+        self.connection.turn.is_active = True
         self.connection.driver = self.connection  # type: ignore[assignment] # nobody moves bytes here
         self._correlation_id = 0
         self._asked: list[tuple[int, int, int]] = []

@@ -15,9 +15,9 @@ from odradek.kernel.network.connection import (
     LARGE_FRAME_BYTES,
     Connection,
     ReplySlot,
-    Turn,
 )
 from odradek.kernel.network.receive_memory import ARENA_BYTES, FREE_BYTES, WINDOW_BYTES, ReceiveMemory, block_capacity
+from tests.connections import new_connection
 
 from .conftest import framed
 
@@ -67,15 +67,7 @@ def make_connection(memory_bytes: int = 64 * 1024 * 1024) -> tuple[Connection, W
 
 
 def connect(memory: ReceiveMemory, wakes: Wakes) -> Connection:
-    connection = Connection(
-        connection_id=1,
-        listener_name="PLAINTEXT",
-        client_host="127.0.0.1",
-        client_port=5,
-        frame_limit_bytes=LIMIT,
-        turn=Turn(wakes.wake),
-        memory=memory,
-    )
+    connection = new_connection(memory, frame_limit_bytes=LIMIT, wake=wakes.wake)
     connection.driver = wakes
     return connection
 

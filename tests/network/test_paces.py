@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from odradek.kernel.network.connection import Connection, Turn
+from odradek.kernel.network.connection import Connection
 from odradek.kernel.network.paces import FILL_MS_MAX, PACE_WINDOW_MS, Paces
-from odradek.kernel.network.receive_memory import ReceiveMemory
+from tests.connections import new_connection
 
 FRAME_BYTES = 1_000_000
 FIRST_BYTES = 200_000
@@ -37,15 +37,7 @@ class Client:
     """A client in the middle of a large frame."""
 
     def __init__(self) -> None:
-        self.connection = Connection(
-            connection_id=1,
-            listener_name="PLAINTEXT",
-            client_host="127.0.0.1",
-            client_port=1,
-            frame_limit_bytes=1 << 24,
-            turn=Turn(lambda: None),
-            memory=ReceiveMemory(1 << 24),
-        )
+        self.connection = new_connection()
         self.frames = Frames()
         self.send(struct.pack(">i", FRAME_BYTES) + bytes(FIRST_BYTES))
 

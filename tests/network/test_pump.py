@@ -13,7 +13,7 @@ from typing import IO, Any
 import attrs
 import pytest
 
-from odradek.kernel.network.connection import LARGE_FRAME_BYTES, Connection, ReplySlot, Turn
+from odradek.kernel.network.connection import LARGE_FRAME_BYTES, ReplySlot
 from odradek.kernel.network.endpoint import (
     COPIED_BYTES_MAX,
     READ,
@@ -24,6 +24,7 @@ from odradek.kernel.network.endpoint import (
 )
 from odradek.kernel.network.reactor import PUMP
 from odradek.kernel.network.receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, ReceiveMemory
+from tests.connections import new_connection
 
 from .conftest import Piece, Slice, framed
 
@@ -39,7 +40,7 @@ class Wire:
     def __init__(self, frame_limit_bytes: int = 1 << 20) -> None:
         ours, self.client = socket.socketpair()
         ours.setblocking(False)
-        self.connection = Connection(1, "X", "here", 0, frame_limit_bytes, Turn(lambda: None), ReceiveMemory(1 << 20))
+        self.connection = new_connection(ReceiveMemory(1 << 20), frame_limit_bytes=frame_limit_bytes)
         loop: Any = SimpleNamespace(has_sendfile=True, now_ms=7)  # the pump itself asks for neither
         self.endpoint = Endpoint(self.connection, loop, ours, 0)
         self.connection.driver = self.endpoint

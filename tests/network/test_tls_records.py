@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.network.connection import Connection, Turn
 from odradek.kernel.network.endpoint import READ, WRITE
 from odradek.kernel.network.receive_memory import ReceiveMemory
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, SecurityProtocol
 from odradek.kernel.network.tls import RECORDS_PER_TURN_MAX, SILENT_RECORDS_MAX, server_context, tls_endpoint_maker
 from odradek.kernel.network.tls_records import RecordWalk
+from tests.connections import new_connection
 
 from .conftest import Certificates, Service, framed
 from .record_client import RecordClient
@@ -66,15 +66,7 @@ class Served:
     def __init__(self, certificates: Certificates, directory: Path) -> None:
         self.loop: Any = OneLoop()
         self.wire = Wire()
-        self.connection = Connection(
-            connection_id=1,
-            listener_name="SSL",
-            client_host="127.0.0.1",
-            client_port=1,
-            frame_limit_bytes=1 << 20,
-            turn=Turn(lambda: None),
-            memory=ReceiveMemory(1 << 28),
-        )
+        self.connection = new_connection(ReceiveMemory(1 << 28), frame_limit_bytes=1 << 20)
         make = tls_endpoint_maker(server_context(certificates.server), 10_000)
         self.endpoint: Any = make(self.connection, self.loop, self.wire, 0)  # type: ignore[arg-type]
         self.connection.driver = self.endpoint
