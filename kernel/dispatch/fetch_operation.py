@@ -187,7 +187,7 @@ def _has_nothing_new(target: FetchTarget, limits: FetchLimits) -> bool:
         return False
     if limits.is_follower and (limits.is_stale or not replica.is_follower(limits.replica_id)):
         return False
-    log, high_watermark = replica.log, replica.high_watermark
+    log, high_watermark = replica.log, replica.high_watermark  # as `is_told_all_of`, without its call: hot
     return (
         target.told_high_watermark == high_watermark
         and target.told_log_start_offset == log.log_start_offset

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from types import FrameType
 
 import pytest
 import trio
@@ -17,6 +15,7 @@ from odradek.client.errors import ClientUsageError
 from odradek.client.fetched_records import ConsumerRecord
 from odradek.kernel.retry.headers import read_failure
 from odradek.testing.running_broker import running_broker
+from tests.profiled import counting_calls
 
 LEVELS = {"odradek.retry.levels": "30ms,80ms,50ms", "odradek.retry.attempts": "3"}
 KEYS = 12
@@ -348,11 +347,7 @@ def test_what_is_read_no_more_has_no_order_to_be_kept(bootstrap: str) -> None:
 def test_where_no_order_is_asked_for_a_poll_asks_of_it_once_and_no_record_is_looked_at(
     bootstrap: str, has_retry_topic: bool
 ) -> None:
-    topic, calls = f"free-{has_retry_topic}", Counter[str]()
-
-    def note(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and "/client/ordered/" in frame.f_code.co_filename:
-            calls[frame.f_code.co_name] += 1
+    topic, called = f"free-{has_retry_topic}", Counter[str]()
 
     async def run() -> tuple[bool, int]:
         retry = await make(bootstrap, topic, 1, **{"odradek.retry.order": "none"})
@@ -362,15 +357,15 @@ def test_where_no_order_is_asked_for_a_poll_asks_of_it_once_and_no_record_is_loo
                 consumer.subscribe([topic, retry] if has_retry_topic else [topic])
                 await consumer.poll(records_max=1)
                 assert consumer._fetcher is not None
-                sys.setprofile(note)
-                try:
+                with counting_calls() as calls:
                     records = [record for _ in range(10) for record in await consumer.poll(records_max=1)]
-                finally:
-                    sys.setprofile(None)
+                for code, count in calls.items():
+                    if "/client/ordered/" in code.co_filename:
+                        called[code.co_name] += count
                 return consumer._fetcher.sieve is None, len(records)
 
     assert trio.run(run) == (True, 10)
-    assert calls == {"polled": 10}
+    assert called == {"polled": 10}
 
 
 def test_while_as_many_wait_as_the_topic_allows_it_is_read_no_further_and_that_is_logged(

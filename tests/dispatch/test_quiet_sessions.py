@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
 from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.dispatch.fetch_operation import read_targets
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.partitions.leading import advance_log_start
+from odradek.kernel.partitions.leading import advance_log_start, note_follower
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.wire.messages.api_01_fetch import FetchResponse, PartitionData
+from tests.profiled import counting_calls
 
 from .house import House, batch, follower_request, produce_request
 from .memory_client import MemoryClient
@@ -64,52 +64,42 @@ def house(tmp_path: Path) -> Iterator[House]:
     house.hosted.lifecycle.close()
 
 
-def lead(house: House, *, epoch: int = 1) -> Replica:
+def lead(house: House, *, epoch: int = 1, isr: tuple[int, ...] = (1, 2)) -> Replica:
     """Lead the partition, which broker 2 follows."""
     replica = house.hosted.replicas.get("t", 0)
-    state = PartitionState(leader=1, leader_epoch=epoch, partition_epoch=epoch, replicas=(1, 2), isr=(1, 2))
+    state = PartitionState(leader=1, leader_epoch=epoch, partition_epoch=epoch, replicas=isr, isr=isr)
     house.hosted.lifecycle.apply_leadership(replica, state)
     return replica
 
 
-@pytest.fixture
-def followed(house: House) -> tuple[Replica, Follower]:
-    """One record, which the follower has, and it knows that it is committed."""
-    replica = lead(house)
+def quiet_follower(house: House) -> Follower:
+    """Append one record, and return a follower that has it, and was told all that there is."""
     house.client.ask(produce_request((0, batch(b"a")), acks=1), 9)
     follower = Follower(house)
     for _ in range(2):  # it is told what is committed, and is heard once
         follower.send(wait_ms=0)
         follower.told()
-    return replica, follower
+    return follower
 
 
-def calls_of(function: str, work: Callable[[], object]) -> int:
-    """Return how often a function of this name is called meanwhile."""
-    count = 0
-
-    def note(frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event == "call" and frame.f_code.co_name == function
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
+@pytest.fixture
+def followed(house: House) -> tuple[Replica, Follower]:
+    """One record, which the follower has, and it knows that it is committed."""
+    return lead(house), quiet_follower(house)
 
 
 def test_who_repeats_what_it_said_is_answered_without_a_read(house: House, followed: tuple[Replica, Follower]) -> None:
-    _replica, follower = followed
-
-    def work() -> None:
+    replica, follower = followed
+    with counting_calls() as quiet:
         follower.send()
         house.pass_time(501)
+    told = follower.told()
+    append(house, replica)
+    with counting_calls() as others:
+        follower.send(wait_ms=0)
 
-    assert (calls_of("read_targets", work), follower.told()) == (0, [])
-    assert calls_of("note_follower", follower.send) == 0
+    assert (quiet[read_targets.__code__], quiet[note_follower.__code__], told) == (0, 0, [])
+    assert (others[read_targets.__code__], others[note_follower.__code__]) == (1, 1)
 
 
 def append(house: House, _replica: Replica) -> None:
@@ -146,3 +136,22 @@ def test_what_changed_since_is_told(house: House, followed: tuple[Replica, Follo
     assert quiet == []
     assert told is not None
     assert [is_it(part) for part in told] == [True]
+
+
+def test_what_another_follower_has_had_committed_is_told(house: House) -> None:
+    lead(house, isr=(1, 2, 3))
+    follower = quiet_follower(house)
+    follower.send()
+    house.pass_time(501)
+    quiet = follower.told()
+    other = follower_request(house.hosted.replicas.topics["t"].topic_id, 1)
+    assert other.replica_state is not None
+    other.replica_state.replica_id = 3
+    MemoryClient(house.router).ask(other, VERSION)
+    follower.send()
+    house.pass_time(501)
+    told = follower.told()
+
+    assert quiet == []
+    assert told is not None
+    assert [part.high_watermark for part in told] == [1]
