@@ -12,6 +12,7 @@ import trio
 
 from odradek.cli import elect, reassign
 from odradek.cli.cluster_calls import ClusterCalls
+from odradek.cli.placing import carrying_out
 from odradek.cli.placing.carrying_out import progress_text
 from odradek.cli.placing.moves import Move, State, moves_of
 from odradek.client import Admin, NewTopic, ResourceType, TopicPartition
@@ -334,6 +335,42 @@ def test_all_that_moves_can_be_verified(tmp_path: Path, capsys: pytest.CaptureFi
         assert [(each["state"], each["wanted"]) for each in told["partitions"]] == [("moving", [3])]
         assert not told["throttles_cleared"]
         assert await rates(commands, 1) == ["1000", "1000"]
+
+    on_three_brokers(test)
+
+
+@pytest.mark.parametrize(("ends_first", "expected"), [(True, (1, True)), (False, (1, False))])
+def test_where_the_last_move_ends_while_all_are_verified_throttles_go_whole_or_stay(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ends_first: bool,
+    expected: tuple[int, bool],
+) -> None:
+    look = carrying_out.look
+
+    async def look_while_it_ends(calls: ClusterCalls, wanted: Any) -> list[Move]:
+        moves = [] if ends_first else await look(calls, wanted)
+        await calls.admin.alter_partition_reassignments({TopicPartition("t", 0): None})
+        while await calls.admin.list_partition_reassignments():
+            pass
+        return await look(calls, wanted) if ends_first else moves
+
+    async def test(commands: Commands) -> None:
+        await begin_one_that_does_not_end(commands, tmp_path / "long.json")
+        capsys.readouterr()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(carrying_out, "look", look_while_it_ends)
+            status = await commands.run(reassign._verify, "reassign", "verify", "--all", "--json")
+        is_cleared = json.loads(capsys.readouterr().out)["throttles_cleared"]
+        assert (status, is_cleared) == expected
+        if not is_cleared:
+            assert await rates(commands, 1) == ["1000", "1000"]
+            assert await throttled(commands, "t") == ("0:1", "0:3")
+            assert await commands.run(reassign._verify, "reassign", "verify", "--all") == 0
+        assert await rates(commands, 1) == []
+        assert await throttled(commands, "t") == ("", "")
 
     on_three_brokers(test)
 

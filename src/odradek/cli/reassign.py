@@ -271,17 +271,15 @@ def _configure_verify(parser: argparse.ArgumentParser) -> None:
 
 async def _verify(arguments: argparse.Namespace, calls: ClusterCalls) -> int:
     from .placing.carrying_out import Outcome, look
+    from .placing.moves import State
     from .placing.throttle import release_throttle
 
-    wanted = _read_or_all(arguments, "verify")
-    if wanted is None:
-        moves = await look(calls, await _read_ongoing(calls))
-        ended = [] if moves else _all(calls)
-    else:
-        moves = await look(calls, wanted)
-        ended = [*wanted]
-    is_cleared = not arguments.preserve_throttles and await release_throttle(calls.admin, ended)
-    nothing = "nothing moves" if wanted is None else ALL_IS_SO
+    named = _read_or_all(arguments, "verify")
+    moves = await look(calls, await _read_ongoing(calls) if named is None else named)
+    # Of all that move nothing has ended: what is not taken away here is taken away whole when nothing moves.
+    stays = arguments.preserve_throttles or (named is None and any(each.state is State.MOVING for each in moves))
+    is_cleared = not stays and await release_throttle(calls.admin, _all(calls) if named is None else named)
+    nothing = "nothing moves" if named is None else ALL_IS_SO
     told = {"throttles_cleared": is_cleared}
     status = _tell(Outcome(moves, {}), as_json=arguments.json, more=told, nothing=nothing)
     if is_cleared and not arguments.json:
