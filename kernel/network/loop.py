@@ -316,7 +316,7 @@ class Loop(ABC):
         spared = {each.name for each in self.settings.listeners if each.goes_first or each.is_protected}
         clients = [each for each in self.endpoints.values() if each.connection.listener_name not in spared]
         if clients:
-            chosen = min(clients, key=lambda each: (bool(each.connection.slots), each.last_active_ms))
+            chosen = min(clients, key=lambda each: (bool(each.connection.slots), _silent_from_ms(each)))
             _log.info("closing %r for a broker: max.connections is reached", chosen.connection)
             self.close(chosen, "a broker came, and max.connections was reached")
 
@@ -439,7 +439,7 @@ class Loop(ABC):
             return "the TLS handshake took too long"
         if endpoint.connection.slots:
             endpoint.owed_ms = now_ms
-        elif 0 <= idle_ms_max <= now_ms - max(endpoint.last_active_ms, endpoint.owed_ms):
+        elif 0 <= idle_ms_max <= now_ms - _silent_from_ms(endpoint):
             return "idle for too long"
         return ""
 
@@ -479,3 +479,8 @@ class Loop(ABC):
             served_s=trio.current_time() - self._started,
             busy_s=self.busy_seconds,
         )
+
+
+def _silent_from_ms(endpoint: Endpoint) -> int:
+    """Return since when a connection is idle: no bytes have moved, and no answer was owed."""
+    return max(endpoint.last_active_ms, endpoint.owed_ms)

@@ -254,6 +254,33 @@ def test_for_a_broker_beyond_the_limit_the_client_that_was_silent_longest_is_clo
     trio.run(main)
 
 
+def test_who_just_got_the_answer_that_it_waited_for_was_not_silent_meanwhile(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with (
+            serve(loop_kind, listeners=three_listeners(), connections_max=2) as serving,
+            await serving.connect() as patient,
+            await serving.connect() as silent,
+        ):
+            for client in (patient, silent):
+                assert await serving.ask(client, b"e") == b"e"
+            answered, idle = (connection.driver for connection in serving.service.opened)
+            await patient.send_all(framed(b"p"))
+            await serving.until(lambda: bool(serving.service.parked))
+            answered.last_active_ms -= 9_000
+            idle.last_active_ms -= 3_000
+            answered.loop.sweep(answered.loop.clock.monotonic_ms())
+            serving.service.parked[0].complete([framed(b"late")])
+            assert await serving.answer(patient) == b"late"
+
+            async with await serving.connect("INTERNAL") as broker:
+                assert await serving.ask(broker, b"e") == b"e"
+                await serving.until(lambda: bool(serving.service.closed))
+                assert serving.service.closed == [idle.connection]
+                assert await serving.ask(patient, b"e") == b"e"
+
+    trio.run(main)
+
+
 def test_brokers_go_beyond_the_limit_where_there_is_no_client_to_close(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
         async with (
