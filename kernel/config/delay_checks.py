@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..classes import frozen
+from ..records.validation import MAX_MESSAGE_BYTES
+from .definitions.vocabulary import MAX_INT
 from .keys import Scope
 from .tier_checks import invalid
 from .values import InvalidValueError
@@ -29,8 +31,6 @@ DEAD_LETTERS_OF: Final = "odradek.retry.dead.letters.of"
 BATCH_LIMIT: Final = "max.message.bytes"
 _HEADERS_ROOM_BYTES: Final = 1 << 14
 """For where a record was read first, why it failed, how often: what a record gets that is produced to a retry topic."""
-_DEFAULT_LIMIT_BYTES: Final = 1_048_588
-_INT_MAX: Final = (1 << 31) - 1
 KEPT_KEYS: Final = (DELAY_ENABLE, RETRY_TOPIC, DEAD_LETTERS_OF)
 """Each has a topic keep a ledger of what waits."""
 _OWNER_KEYS: Final = (RETRY_TOPIC, RETRY_GROUP, DEAD_LETTERS_OF)
@@ -40,11 +40,12 @@ _OWNER_KEYS: Final = (RETRY_TOPIC, RETRY_GROUP, DEAD_LETTERS_OF)
 def batch_limit_of_failed(limit: str | None) -> str | None:
     """Return the `max.message.bytes` of the topics of what a group fails of a topic that was given this one.
 
-    None for the default: a topic's own limit may be low because its records are compressed, which failed ones are not.
+    None for the default, where none was given. A topic's own limit may be low because its records are compressed, which
+    failed ones are not; and what brokers have by default may be lower than what the topic was given.
     """
-    if limit is None or int(limit) <= _DEFAULT_LIMIT_BYTES:
+    if limit is None:
         return None
-    return str(min(int(limit) + _HEADERS_ROOM_BYTES, _INT_MAX))
+    return str(min(max(int(limit), MAX_MESSAGE_BYTES) + _HEADERS_ROOM_BYTES, MAX_INT))
 
 
 @frozen

@@ -123,6 +123,23 @@ def test_both_topics_take_batches_as_large_as_the_topic_does(odradek: Odradek) -
     assert limits() == ["9000000", "4016384"]
 
 
+def test_where_brokers_take_less_than_the_topic_both_topics_take_as_much_as_the_topic(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with running_broker({"message.max.bytes": "300000"}) as broker:
+        odradek = Odradek(capsys, broker.bootstrap)
+        odradek.ok("topics", "create", "wide", "-p", "1", "-c", "max.message.bytes=1000000")
+        odradek.ok("topics", "create", "plain", "-p", "1")
+        limits = []
+        for topic in ("wide", "plain"):
+            odradek.ok("retry", "enable", topic, "--group", "g")
+            for kind in ("retry", "dlq"):
+                rows = odradek.ok("configs", "describe", "topic", f"{topic}.g.{kind}", "--json").json
+                limits += [row["value"] for row in rows if row["key"] == "max.message.bytes"]
+
+        assert limits == ["1064972", "1064972", "300000", "300000"]
+
+
 def test_the_order_of_keys_is_asked_for_and_listed(odradek: Odradek) -> None:
     which = ("orders", "--group", "sorted")
 

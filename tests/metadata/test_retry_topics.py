@@ -55,12 +55,21 @@ def test_both_are_made_whichever_is_asked_for_the_dead_letters_first(name: str) 
 
 @pytest.mark.parametrize(
     ("limit", "expected"),
-    [("5000000", "5016384"), (f"{(1 << 31) - 1}", f"{(1 << 31) - 1}"), ("1048588", None), ("1000", None)],
+    [
+        ("5000000", "5016384"),
+        (f"{(1 << 31) - 1}", f"{(1 << 31) - 1}"),
+        ("1048588", "1064972"),
+        ("1000000", "1064972"),
+        ("1000", "1064972"),
+        (None, None),
+    ],
 )
-def test_both_take_batches_as_large_as_those_that_the_topic_was_made_to_take(limit: str, expected: str | None) -> None:
-    """And with the headers that a failed record gets."""
+def test_both_take_batches_as_large_as_those_that_the_topic_was_made_to_take(
+    limit: str | None, expected: str | None
+) -> None:
+    """And with the headers that a failed record gets, uncompressed, whatever brokers have by default."""
     image = image_of("orders")
-    config = {"odradek.retry.auto": "true", "max.message.bytes": limit}
+    config = {"odradek.retry.auto": "true"} | ({} if limit is None else {"max.message.bytes": limit})
     image = attrs.evolve(image, configs={(ResourceType.TOPIC, "orders"): config})
 
     assert [config.get("max.message.bytes") for config in asked("orders.billing.retry", image).values()] == [
