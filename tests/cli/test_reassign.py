@@ -275,6 +275,51 @@ def test_the_throttle_of_others_that_move_stays_when_one_has_ended(tmp_path: Pat
     on_three_brokers(test)
 
 
+def test_rates_that_stay_are_told_with_what_takes_them_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What moves last may not have been throttled: when it ends nobody looks for rates."""
+
+    async def test(commands: Commands) -> None:
+        await make(commands, [1], [1])
+        await lose_a_broker(commands)
+        endless = plan_of(tmp_path / "endless.json", [3])
+        assert await commands.run(reassign._execute, "reassign", "execute", endless, "--no-wait") == 0
+        await commands.admin.create_topic(NewTopic("tt", assignments=[[1]]))
+        other = plan_of(tmp_path / "other.json", [2], topic="tt")
+        capsys.readouterr()
+
+        words = ("reassign", "execute", other, "--additional", "--throttle", "2000")
+        assert await commands.run(reassign._execute, *words) == 0
+        assert "brokers stay throttled, as others move: `odradek reassign verify --all`" in capsys.readouterr().err
+        assert await rates(commands, 1) == ["2000", "2000"]
+        assert await commands.run(reassign._verify, "reassign", "verify", other) == 0
+        assert "brokers stay throttled" in capsys.readouterr().err
+
+        assert await commands.run(reassign._cancel, "reassign", "cancel", endless, "--preserve-throttles") == 0
+        assert await commands.run(reassign._verify, "reassign", "verify", "--all") == 0
+        done = capsys.readouterr()
+        assert "throttles are taken away" in done.out
+        assert not done.err
+        assert await rates(commands, 1) == []
+
+    on_three_brokers(test)
+
+
+def test_where_others_move_and_no_broker_is_throttled_nothing_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def test(commands: Commands) -> None:
+        await make(commands, [1], [1])
+        await lose_a_broker(commands)
+        endless = plan_of(tmp_path / "endless.json", [3])
+        assert await commands.run(reassign._execute, "reassign", "execute", endless, "--no-wait") == 0
+        capsys.readouterr()
+
+        assert await commands.run(reassign._verify, "reassign", "verify", endless) == 1
+        assert not capsys.readouterr().err
+
+    on_three_brokers(test)
+
+
 def test_what_was_throttled_for_moves_that_are_refused_is_not_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

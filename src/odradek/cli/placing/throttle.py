@@ -9,7 +9,8 @@ that are added are fed, and replicas that were in sync before are not slowed dow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import sys
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS: Final = "leader.replication.throttled.replicas"
 FOLLOWERS: Final = "follower.replication.throttled.replicas"
+_Place: TypeAlias = "tuple[ResourceType, str, tuple[str, ...]]"
+"""What has configs, its name, and keys of it."""
 
 
 @attrs.frozen
@@ -82,7 +85,9 @@ async def _brokers_there(admin: Admin) -> set[int]:
 async def release_throttle(admin: Admin, partitions: Iterable[TopicPartition]) -> bool:
     """Take throttles away that partitions no longer need; return whether none are left of those that there were.
 
-    While others move, which may be under it, the brokers' rates stay; topics throttle these partitions no longer.
+    While others move, which may be under it, the brokers' rates stay, and what ends them is told: what moves may have
+    been begun without a throttle, or by another tool, and then nobody looks for rates when it ends. Topics throttle
+    these partitions no longer.
     """
     there = {topic.name for topic in await admin.list_topics(with_internal=True)}
     ongoing = await admin.list_partition_reassignments()
@@ -101,18 +106,33 @@ async def release_throttle(admin: Admin, partitions: Iterable[TopicPartition]) -
                 changes[key] = (ConfigOperation.SUBTRACT, ",".join(texts))
         if changes:
             await admin.alter_configs(ResourceType.TOPIC, topic, changes)
+    if await _set_on(admin, await _rates(admin)):
+        told = "brokers stay throttled, as others move: `odradek reassign verify --all` ends that when nothing moves"
+        print(f"odradek: {told}", file=sys.stderr)
     return False
 
 
 async def clear_throttle(admin: Admin, topics: Iterable[str]) -> bool:
     """Take throttles away from all brokers that are there and from topics; return whether there were any."""
-    places = [(ResourceType.BROKER, str(broker_id), RATES) for broker_id in sorted(await _brokers_there(admin))]
+    places = await _rates(admin)
     places += [(ResourceType.TOPIC, topic, (LEADERS, FOLLOWERS)) for topic in sorted({*topics})]
-    was_throttled = False
+    found = await _set_on(admin, places)
+    for resource_type, name, own in found:
+        await admin.alter_configs(resource_type, name, dict.fromkeys(own))
+    return bool(found)
+
+
+async def _rates(admin: Admin) -> list[_Place]:
+    """Return where the rates of all brokers that are there may be set."""
+    return [(ResourceType.BROKER, str(broker_id), RATES) for broker_id in sorted(await _brokers_there(admin))]
+
+
+async def _set_on(admin: Admin, places: Iterable[_Place]) -> list[_Place]:
+    """Return of places those that have any of their keys set, with these."""
+    found = []
     for resource_type, name, keys in places:
         known = await admin.describe_configs(resource_type, name, keys=keys)
-        own = [key for key, entry in known.items() if not entry.is_default and entry.value]
+        own = tuple(key for key, entry in known.items() if not entry.is_default and entry.value)
         if own:
-            await admin.alter_configs(resource_type, name, dict.fromkeys(own))
-            was_throttled = True
-    return was_throttled
+            found.append((resource_type, name, own))
+    return found
