@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
 import shutil
 from contextlib import suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition
+from odradek.kernel.api import LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import (
     CLEAN_SHUTDOWN,
@@ -21,17 +22,13 @@ from odradek.plugins.storage_segment.formats import (
     decode_offsets,
     segment_file_name,
 )
-from odradek.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context, rewrite
+from odradek.testing.contracts.storage_base import PARTITION, all_bytes, fill, rewrite
 from odradek.testing.faults import FaultyFiles, PowerLoss
+
+from .test_segment_engine import started
 
 CONFIG = LogConfig(segment_index_bytes=240, index_interval_bytes=64, file_delete_delay_ms=0)
 OTHER = TopicIdPartition(PARTITION.topic_id, "orders", 4)
-
-
-def start(directory: Path, files: Files | None = None) -> SegmentEngine:
-    engine = SegmentEngine(make_context(directory, files=files))
-    engine.start()
-    return engine
 
 
 def compacted(engine: SegmentEngine) -> list[bytes]:
@@ -49,7 +46,7 @@ def compacted(engine: SegmentEngine) -> list[bytes]:
 
 
 def crashed(directory: Path) -> list[bytes]:
-    engine = start(directory)
+    engine = started(directory)
     batches = compacted(engine)
     engine.abandon()
     return batches
@@ -68,13 +65,13 @@ def is_marked(directory: Path) -> bool:
 
 
 def reopened(directory: Path) -> PartitionLog:
-    return start(directory).open_log(PARTITION, CONFIG)
+    return started(directory).open_log(PARTITION, CONFIG)
 
 
 def test_a_start_that_ends_before_a_log_was_opened_leaves_what_compaction_left_of_it(tmp_path: Path) -> None:
     batches = crashed(tmp_path)
     for _ in range(2):
-        start(tmp_path).close({})
+        started(tmp_path).close({})
         assert not is_marked(tmp_path)
 
     log = reopened(tmp_path)
@@ -83,16 +80,16 @@ def test_a_start_that_ends_before_a_log_was_opened_leaves_what_compaction_left_o
 
 def test_a_log_that_was_not_opened_since_a_crash_keeps_its_directory_from_being_marked(tmp_path: Path) -> None:
     """Also by the starts that follow; the directory's other logs are checked with it, from where they were flushed."""
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     written = fill(engine.open_log(OTHER, CONFIG), 0, 3)
     batches = compacted(engine)
     engine.abandon()
     for _ in range(2):
-        engine = start(tmp_path)
+        engine = started(tmp_path)
         written += fill(engine.open_log(OTHER, CONFIG), len(written), len(written) + 1)
         engine.close({})
         assert not is_marked(tmp_path)
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     logs = [engine.open_log(partition, CONFIG) for partition in (PARTITION, OTHER)]
     assert [all_bytes(log) for log in logs] == [batches, written]
     assert [log.was_clean for log in logs] == [False, False]
@@ -103,11 +100,11 @@ def test_a_log_that_was_not_opened_since_a_crash_keeps_its_directory_from_being_
 
 
 def test_a_log_that_was_deleted_or_set_aside_unopened_keeps_nothing_from_being_marked(tmp_path: Path) -> None:
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     fill(engine.open_log(OTHER, CONFIG), 0, 3)
     compacted(engine)
     engine.abandon()
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     engine.delete_log(PARTITION)
     engine.set_aside(OTHER)
     engine.close({})
@@ -116,11 +113,11 @@ def test_a_log_that_was_deleted_or_set_aside_unopened_keeps_nothing_from_being_m
 
 
 def test_a_clean_end_stays_one_over_starts_that_open_nothing(tmp_path: Path) -> None:
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     batches = compacted(engine)
     engine.close({})
     for _ in range(2):
-        start(tmp_path).close({})
+        started(tmp_path).close({})
         assert is_marked(tmp_path)
 
     log = reopened(tmp_path)
@@ -140,7 +137,7 @@ def test_wherever_a_start_after_a_crash_is_killed_as_it_ends_nothing_is_lost(
         shutil.copytree(tmp_path / "before", directory)
         files = FaultyFiles(directory, power_lost_at=number)
         with suppress(OSError, StorageError):
-            engine = start(directory, files)
+            engine = started(directory, files=files)
             if is_opened:
                 engine.open_log(PARTITION, CONFIG)
             engine.close({})
@@ -155,31 +152,32 @@ def test_wherever_a_start_after_a_crash_is_killed_as_it_ends_nothing_is_lost(
             break
 
 
-class FilesWithoutRoom(OsFiles):
-    """The machine's files; nothing of one name can be written while `is_full`."""
+class RefusingFiles(OsFiles):
+    """The machine's files; those whose names match a pattern cannot be opened while it `refuses` them."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, pattern: str, error: int) -> None:
         super().__init__()
-        self.is_full = True
-        self._name = name
+        self.refuses = True
+        self._pattern = pattern
+        self._error = error
 
     def open(self, path: Path, flags: int) -> int:
-        if self.is_full and path.name == self._name:
-            raise OSError(errno.EMFILE, "no descriptor is free", str(path))
+        if self.refuses and path.match(self._pattern):
+            raise OSError(self._error, os.strerror(self._error), str(path))
         return super().open(path, flags)
 
 
 def test_a_log_whose_opening_failed_half_way_is_checked_the_next_time(tmp_path: Path) -> None:
-    """What the opening had begun to build is there, and is not what a clean end left."""
-    engine = start(tmp_path)
+    """What the opening had begun to build is there, as large as it may become, and is not what a clean end left."""
+    engine = started(tmp_path)
     batches = compacted(engine)
     engine.close({})
     (tmp_path / "logs0" / "orders-3" / segment_file_name(4, OFFSET_INDEX)).unlink()
-    files = FilesWithoutRoom(segment_file_name(4, LOG))  # its index is made by then, as large as it may become
-    engine = start(tmp_path, files)
-    with pytest.raises(StorageError, match="no descriptor is free"):
+    files = RefusingFiles(segment_file_name(4, LOG), errno.EMFILE)  # its index is made by then
+    engine = started(tmp_path, files=files)
+    with pytest.raises(StorageError, match="Too many open files"):
         engine.open_log(PARTITION, CONFIG)
-    files.is_full = False
+    files.refuses = False
     log = engine.open_log(PARTITION, CONFIG)
     assert (all_bytes(log), log.was_clean) == (batches, False)
 
@@ -193,12 +191,12 @@ TOO_LOW = b"0\n1\norders 3 2\n"
 
 @pytest.mark.parametrize("loss", [*LOSSES, TOO_LOW])
 def test_a_lost_recovery_point_costs_time_and_no_record_after_a_clean_end(tmp_path: Path, loss: bytes | None) -> None:
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     batches = compacted(engine)
     engine.close({})
     lose(tmp_path, loss)
     for _ in range(3):
-        engine = start(tmp_path)
+        engine = started(tmp_path)
         log = engine.open_log(PARTITION, CONFIG)
         assert (all_bytes(log), log.was_clean, log.recovery_point) == (batches, False, 12)
         engine.abandon()
@@ -209,17 +207,17 @@ def test_a_lost_recovery_point_costs_time_and_no_record_after_a_clean_end(tmp_pa
 def test_a_lost_recovery_point_costs_no_record_after_a_crash(
     tmp_path: Path, loss: bytes | None, checkpoints_count: int
 ) -> None:
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     written = fill(engine.open_log(OTHER, CONFIG), 0, 3)
     batches = compacted(engine)
     engine.abandon()
     lose(tmp_path, loss)
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     assert all_bytes(engine.open_log(OTHER, CONFIG)) == written
     for _ in range(checkpoints_count):  # what they would hold now tells nothing of the other log
         engine.checkpoint({})
     engine.abandon()
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     logs = [engine.open_log(partition, CONFIG) for partition in (PARTITION, OTHER)]
     assert [all_bytes(log) for log in logs] == [batches, written]
     engine.checkpoint({})
@@ -238,7 +236,7 @@ def reopened_recovery_points(directory: Path) -> dict[str, int]:
 
 def test_a_hole_in_a_log_that_is_too_young_for_a_checkpoint_is_found_all_the_same(tmp_path: Path) -> None:
     """Compaction leaves such a log alone, so that it has no gaps of its making."""
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     compacted(engine)
     log = engine.open_log(OTHER, CONFIG)
     batches = fill(log, 0, 4)
@@ -248,16 +246,16 @@ def test_a_hole_in_a_log_that_is_too_young_for_a_checkpoint_is_found_all_the_sam
     with (tmp_path / "logs0" / "orders-4" / segment_file_name(0, LOG)).open("r+b") as file:
         file.truncate(2 * len(batches[0]))
 
-    assert all_bytes(start(tmp_path).open_log(OTHER, CONFIG)) == batches[:2]
+    assert all_bytes(started(tmp_path).open_log(OTHER, CONFIG)) == batches[:2]
 
 
 def test_nothing_is_compacted_in_a_directory_as_long_as_a_log_of_it_may_lack_its_recovery_point(tmp_path: Path) -> None:
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     fill(engine.open_log(OTHER, CONFIG), 0, 3)
     compacted(engine)
     engine.close({})
     lose(tmp_path, None)
-    engine = start(tmp_path)
+    engine = started(tmp_path)
     log = engine.open_log(PARTITION, CONFIG)
     engine.checkpoint({})
     assert log.rewritable_end == 0
@@ -267,12 +265,9 @@ def test_nothing_is_compacted_in_a_directory_as_long_as_a_log_of_it_may_lack_its
     assert log.rewritable_end == 6
 
 
-@pytest.mark.parametrize("is_killed_before", [False, True])
-def test_what_is_written_anew_after_a_truncation_is_not_taken_for_compacted_after_a_crash(
-    tmp_path: Path, is_killed_before: bool
-) -> None:
-    """Nor is a hole in it taken for a gap."""
-    engine = start(tmp_path)
+def with_clean_end(directory: Path) -> tuple[SegmentEngine, PartitionLog]:
+    """Return an engine, and another log in it of which all is compacted, and its checkpoints say so."""
+    engine = started(directory)
     compacted(engine)
     log = engine.open_log(OTHER, CONFIG)
     fill(log, 0, 12)
@@ -281,29 +276,30 @@ def test_what_is_written_anew_after_a_truncation_is_not_taken_for_compacted_afte
     engine.checkpoint({})
     log.note_clean_end(12)
     engine.checkpoint({})
+    return engine, log
+
+
+@pytest.mark.parametrize("is_killed_before", [False, True])
+def test_what_is_written_anew_after_a_truncation_is_not_taken_for_compacted_after_a_crash(
+    tmp_path: Path, is_killed_before: bool
+) -> None:
+    """Nor is a hole in it taken for a gap."""
+    engine, log = with_clean_end(tmp_path)
     if is_killed_before:
         engine.keep_offsets(OTHER, 3, 0)
     else:
         log.truncate_to(3)
         fill(log, 3, 20)
     engine.abandon()
-    log = start(tmp_path).open_log(OTHER, CONFIG)
+    log = started(tmp_path).open_log(OTHER, CONFIG)
 
     assert (log.log_end_offset, log.clean_end) == (12 if is_killed_before else 20, 3)
 
 
 def test_a_log_that_is_truncated_to_its_beginning_has_nothing_compacted(tmp_path: Path) -> None:
-    engine = start(tmp_path)
-    compacted(engine)
-    log = engine.open_log(OTHER, CONFIG)
-    fill(log, 0, 12)
-    log.roll()
-    log.flush()
-    engine.checkpoint({})
-    log.note_clean_end(12)
-    engine.checkpoint({})
+    engine, log = with_clean_end(tmp_path)
     log.truncate_fully(0)
     fill(log, 0, 20)
     engine.abandon()
 
-    assert start(tmp_path).open_log(OTHER, CONFIG).clean_end == 0
+    assert started(tmp_path).open_log(OTHER, CONFIG).clean_end == 0
