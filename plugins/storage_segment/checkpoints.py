@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import do_now
+from odradek.kernel.api import StorageError, do_now
 
 from .engine_work import CheckpointWork
 
@@ -66,18 +66,40 @@ class Checkpoints:
                 self._dirs.guard(log_dir, log_dir.sync, "write the checkpoints of")
         return work.unwritten
 
-    def keep_found(self, key: TopicPartition, log: SegmentLog) -> None:
+    def keep_found(self, key: TopicPartition, log: SegmentLog, *, is_needed: bool) -> bool:
         """Flush a log that may have gaps behind the recovery point it had, and keep the new one before it is needed.
 
+        Return whether it is kept; a log that is not given up has it in the next checkpoint, as any.
+
         Raises:
-            StorageError: The log cannot be flushed.
+            StorageError: The log cannot be flushed, its directory fails, or `is_needed` and there is no room for the
+                checkpoint. All files of the log are let go of.
         """
+        try:
+            return self._keep_found(key, log, is_needed=is_needed)
+        except StorageError:
+            log.release()
+            raise
+
+    def _keep_found(self, key: TopicPartition, log: SegmentLog, *, is_needed: bool) -> bool:
         log.flush()
-        unknown = self._homes[key].unknown
-        if key in unknown:
-            unknown.discard(key)  # the last of them has all written; until then a crash leaves the checkpoint lost
-        else:
-            self.write({})
+        home = self._homes[key]
+        if key in home.unknown:
+            home.unknown.discard(key)  # the last of them has all written; until then a crash leaves the checkpoint lost
+            return True
+        home.note_offsets(key, log.recovery_point, log.log_start_offset, log.clean_end)
+        work = self._work([home])
+        do_now(work)
+        if not home.error:
+            self._dirs.guard(home, home.sync, "write the checkpoints of")
+        if home.error:
+            raise StorageError(home.error)
+        if is_needed and work.unwritten:
+            raise StorageError(
+                f"{home.path / str(key)} is not taken over: without its recovery point a crash would cost it what "
+                "compaction left; make room for the checkpoints there, and try again"
+            )
+        return not work.unwritten
 
     def _work(self, log_dirs: list[LogDir]) -> CheckpointWork:
         copies = [(log_dir, log_dir.copy_checkpoints()) for log_dir in log_dirs]

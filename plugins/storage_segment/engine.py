@@ -215,11 +215,11 @@ class SegmentEngine:
             if error.is_device_failing:
                 self._dirs.set_offline(home, error)
             raise error from exc
+        is_kept, is_needed = not self._openings.has_better_end(key, log), key in self._openings.adopted
+        is_kept = is_kept or self._checkpoints.keep_found(key, log, is_needed=is_needed)
+        self._openings.note_opened(key, is_kept=is_kept)
         self._logs[key] = log
         self._checkpoints.note(key)
-        if self._openings.note_opened(key, log):
-            self._checkpoints.keep_found(key, log)
-        self._openings.gapped.discard(key)
         return log
 
     def _opened(
@@ -427,7 +427,7 @@ class SegmentEngine:
         """See `StorageEngine.begin_adoption`."""
         key = partition.topic_partition
         if key in self._homes and self._homes[key].name == str(Path(directory)) and key not in self._logs:
-            return AdoptionInPlace(self._openings.gapped, key)
+            return AdoptionInPlace(self._openings.adopted, key)
         self._check_absent(key)
         home = self._dirs.choose(None)
         return AdoptionWork(self, self._files, key, Path(directory) / str(key), home, self._copies.path_of(key, home))
@@ -451,7 +451,7 @@ class SegmentEngine:
         self._take_in(adoption.future, home, key)
         home.topic_ids[key] = adoption.topic_id
         self._homes[key] = home
-        self._openings.gapped.add(key)
+        self._openings.adopted.add(key)
 
     def find_logs(self, directory: str) -> Sequence[FoundLog]:
         """See `StorageEngine.find_logs`."""

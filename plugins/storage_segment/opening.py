@@ -126,6 +126,8 @@ class Openings:
             left, and those whose opening was begun, until it ends well.
         gapped: Those that may have gaps of compaction behind their recovery points, until a checkpoint holds better
             ones: of another broker; of a checkpoint that was lost. After a clean end all gaps are of compaction.
+        adopted: Those of another broker, until they are open: a start that finds no recovery point of theirs would take
+            their gaps for holes, so that they are open only once a checkpoint holds it.
     """
 
     def __init__(self, files: Files, discard: Discard, take_offline: Callable[[LogDir, DiskError], None]) -> None:
@@ -140,6 +142,7 @@ class Openings:
         self.discard = discard
         self.unchecked: set[TopicPartition] = set()
         self.gapped: set[TopicPartition] = set()
+        self.adopted: set[TopicPartition] = set()
         self._take_offline = take_offline
         self._works: dict[TopicPartition, OpeningWork] = {}
         self._given_up: set[OpeningWork] = set()
@@ -157,7 +160,7 @@ class Openings:
             home.log_start_offsets[key] = previous.log_start_offset
         is_clean = key not in self.unchecked and (previous is None or previous.is_closed)
         self.unchecked.add(key)
-        if is_clean or key in home.unknown:
+        if is_clean or key in home.unknown or key in self.adopted:
             self.gapped.add(key)
         return KnownState(
             is_clean=is_clean,
@@ -167,15 +170,22 @@ class Openings:
             clean_end=home.clean_ends.get(key, 0),
         )
 
-    def note_opened(self, key: TopicPartition, log: SegmentLog) -> bool:
-        """Take note that a log is open; return whether what it now knows of its end is to be kept at once."""
-        self.unchecked.discard(key)
+    def has_better_end(self, key: TopicPartition, log: SegmentLog) -> bool:
+        """Say whether what was found of a log's end is to be kept before it is open."""
         return key in self.gapped and not log.was_clean
+
+    def note_opened(self, key: TopicPartition, *, is_kept: bool) -> None:
+        """Take note that a log is open, and whether what is known of its end is kept."""
+        self.unchecked.discard(key)
+        self.adopted.discard(key)
+        if is_kept:
+            self.gapped.discard(key)
 
     def forget_log(self, key: TopicPartition) -> None:
         """Know nothing of a log any more."""
         self.unchecked.discard(key)
         self.gapped.discard(key)
+        self.adopted.discard(key)
 
     def unchecked_dirs(self, homes: Mapping[TopicPartition, LogDir]) -> set[str]:
         """Return the names of the directories that must not be marked clean, and tell why: of logs, by their homes."""

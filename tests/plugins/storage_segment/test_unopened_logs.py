@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.api import LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition
+from odradek.kernel.api import LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition, do_now
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import (
     CLEAN_SHUTDOWN,
@@ -227,6 +227,66 @@ def test_a_lost_recovery_point_costs_no_record_after_a_crash(
 
     assert all_bytes(reopened(tmp_path)) == batches
     assert reopened_recovery_points(tmp_path) == {"orders-3": 12, "orders-4": 3}
+
+
+@pytest.mark.parametrize("is_in_place", [True, False])
+def test_a_log_of_another_broker_is_taken_over_only_with_a_recovery_point(tmp_path: Path, is_in_place: bool) -> None:
+    """A start after a crash would take the gaps that compaction left in it for holes."""
+    theirs = tmp_path / "theirs"
+    batches = crashed(theirs)
+    home = theirs if is_in_place else tmp_path / "ours"
+    engine = started(home)
+    engine.open_log(OTHER, CONFIG)
+    engine.checkpoint({})
+    engine.abandon()
+    lose(home, b"0\n1\norders 4 0\n")
+    files = RefusingFiles("*offset-checkpoint*.tmp", errno.ENOSPC)
+    engine = started(home, files=files)
+    do_now(engine.begin_adoption(PARTITION, str(theirs / "logs0")))
+    for _ in range(2):
+        with pytest.raises(StorageError, match="make room"):
+            engine.open_log(PARTITION, CONFIG)
+    files.refuses = False
+    engine.close({})
+    assert not is_marked(home)
+    lose(home, b"0\n1\norders 4 0\n")
+
+    engine = started(home)
+    do_now(engine.begin_adoption(PARTITION, str(home / "logs0")))
+    assert all_bytes(engine.open_log(PARTITION, CONFIG)) == batches
+    engine.abandon()
+    assert all_bytes(reopened(home)) == batches
+
+
+def test_a_log_that_is_refused_for_want_of_room_is_open_as_soon_as_there_is_some(tmp_path: Path) -> None:
+    batches = crashed(tmp_path)
+    lose(tmp_path, b"0\n1\norders 4 0\n")
+    files = RefusingFiles("*offset-checkpoint*.tmp", errno.ENOSPC)
+    engine = started(tmp_path, files=files)
+    do_now(engine.begin_adoption(PARTITION, str(tmp_path / "logs0")))
+    with pytest.raises(StorageError, match="make room"):
+        engine.open_log(PARTITION, CONFIG)
+    files.refuses = False
+    log = engine.open_log(PARTITION, CONFIG)
+    assert (all_bytes(log), log.recovery_point) == (batches, 12)
+    engine.abandon()
+
+    assert all_bytes(reopened(tmp_path)) == batches
+
+
+def test_a_log_of_a_clean_end_is_served_without_room_for_its_better_recovery_point(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    batches = compacted(engine)
+    engine.close({})
+    lose(tmp_path, TOO_LOW)
+    files = RefusingFiles("*offset-checkpoint*.tmp", errno.ENOSPC)
+    engine = started(tmp_path, files=files)
+    assert all_bytes(engine.open_log(PARTITION, CONFIG)) == batches
+    files.refuses = False
+    engine.checkpoint({})
+    engine.abandon()
+
+    assert all_bytes(reopened(tmp_path)) == batches
 
 
 def reopened_recovery_points(directory: Path) -> dict[str, int]:
