@@ -157,7 +157,7 @@ class Compactor:
         self._round_settings: CompactorSettings | None = None
         self._workers: set[Worker] = set()
         self._under_way: dict[TopicIdPartition, _Candidate] = {}
-        self._has_ended = trio.Event()
+        self._has_news = trio.Event()
         self.statistics = CompactorStatistics(last_run_ms=clock.monotonic_ms())
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -172,19 +172,23 @@ class Compactor:
     async def _rest(self) -> None:
         """Wait for `log.cleaner.backoff.ms`, which may be altered meanwhile."""
         begun_s = trio.current_time()
-        while (rest_s := begun_s + max(self._settings().backoff_ms / 1000, PAUSE_S_MIN) - trio.current_time()) > 0:
+        while (rest_s := begun_s + self._pause_s() - trio.current_time()) > 0:
             self._altered = trio.Event()
             with trio.move_on_after(rest_s):
                 await self._altered.wait()
+
+    def _pause_s(self) -> float:
+        return max(self._settings().backoff_ms / 1000, PAUSE_S_MIN)
 
     def settings_altered(self) -> None:
         """Hear that the broker's configuration is another one; on the reactor's task.
 
         A round under way works with other numbers then: it is ended, and begun anew with these, as Kafka restarts its
         cleaners. What it has put in place stays. A thread cannot be ended, and would write beside the next one: a round
-        with such a worker goes on to its end.
+        with such a worker begins no other pass, and ends with those that are under way.
         """
         self._altered.set()
+        self._has_news.set()
         can_end = all(worker.ends_at_close for worker in self._workers)
         if can_end and self._round_settings is not None and self._round_settings.differs_from(self._settings()):
             self._round_scope.cancel()
@@ -213,17 +217,19 @@ class Compactor:
         has_begun = False
         async with trio.open_nursery() as nursery:
             while True:
-                self._has_ended = trio.Event()
-                if len(self._under_way) < settings.threads:
+                self._has_news = trio.Event()
+                if len(self._under_way) < settings.threads and not settings.differs_from(self._settings()):
                     has_begun |= await self._begin_most_urgent(settings, nursery)
                 if self._under_way:
-                    with trio.move_on_after(max(settings.backoff_ms / 1000, PAUSE_S_MIN)):
-                        await self._has_ended.wait()
+                    with trio.move_on_after(self._pause_s()):
+                        await self._has_news.wait()
                 if not self._under_way:
                     return has_begun
 
     async def _begin_most_urgent(self, settings: CompactorSettings, nursery: trio.Nursery) -> bool:
         candidates = await self._candidates()
+        if settings.differs_from(self._settings()):
+            return False
         dirty = [each.urgency for each in (*candidates, *self._under_way.values()) if each.plan.compaction is not None]
         self.statistics.dirty_percent_max = int(100 * max(dirty, default=0))
         candidates.sort(key=lambda each: each.urgency, reverse=True)
@@ -313,7 +319,7 @@ class Compactor:
             await self._after_pass(candidate.replica, candidate.topic.plan.cleanup)
         finally:
             del self._under_way[candidate.replica.partition]
-            self._has_ended.set()
+            self._has_news.set()
 
     async def _compact_guarded(self, candidate: _Candidate, settings: CompactorSettings, heard: _Heard) -> None:
         partition = candidate.replica.partition

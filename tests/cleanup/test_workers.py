@@ -19,7 +19,7 @@ import trio.testing
 
 from odradek.kernel.api import KeyTable
 from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob, GroupRewritten, Step
-from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
+from odradek.kernel.cleanup.compactor import PAUSE_S_MIN, Compactor, CompactorSettings
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.metrics import cleanup_metrics
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
@@ -466,6 +466,60 @@ async def test_settings_that_are_altered_during_a_pass_have_it_begun_anew(topic:
 
     assert [job.bytes_per_second for job in jobs] == [1e300, 1e299]
     assert offsets(topic) == [1, 2]
+
+
+async def test_settings_that_are_altered_during_passes_on_threads_count_when_these_are_over(
+    topic: CompactedTopic, tmp_path: Path
+) -> None:
+    """Which no other pass prolongs that would begin with the old ones."""
+
+    class Gated(OnThread):
+        def __init__(self, job: CompactionJob, gate: threading.Event) -> None:
+            super().__init__(job)
+            self._gate = gate
+
+        def next_step(self) -> Step:
+            assert self._gate.wait(60)
+            return super().next_step()
+
+    other = CompactedTopic(tmp_path, beside=topic, name="u")
+    other.put([(b"a", b"1"), (b"a", b"2")])
+    other.roll()
+    for each in (topic, other):
+        each.flush()
+    settings = [attrs.evolve(SETTINGS, threads=2, backoff_ms=3_600_000)]
+    gates = {"t-0": threading.Event(), "u-0": threading.Event()}
+    begun: list[tuple[str, float]] = []
+
+    def start(job: CompactionJob) -> Worker:
+        name = next(iter(job.rewrite.sources[0].paths.values())).parent.name
+        begun.append((name, job.bytes_per_second * max(settings[0].threads, 1)))
+        return Gated(job, gates[name])
+
+    compactor = compactor_of(topic, start, settings=lambda: settings[0])
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(compactor.run)
+            settings[0] = attrs.evolve(settings[0], backoff_ms=0)
+            compactor.settings_altered()
+            await until_async(lambda: len(begun) == 2)
+            settings[0] = attrs.evolve(settings[0], io_max_bytes_per_second=1e299)
+            compactor.settings_altered()
+            other.put([(b"a", b"3"), (b"a", b"4")])
+            other.roll()
+            other.flush()
+            gates["u-0"].set()
+            await until_async(lambda: compactor.statistics.compactions_count == 1)
+            await trio.sleep(3 * PAUSE_S_MIN)
+            gates["t-0"].set()
+            await until_async(lambda: compactor.statistics.compactions_count == 3)
+            nursery.cancel_scope.cancel()
+    finally:
+        for gate in gates.values():
+            gate.set()
+
+    assert sorted(begun[:2]) == [("t-0", 1e300), ("u-0", 1e300)]
+    assert begun[2:] == [("u-0", 1e299)]
 
 
 # ------------------------------------------------------------------------------- what else changes a log during a pass
