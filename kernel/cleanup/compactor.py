@@ -157,6 +157,7 @@ class Compactor:
         self._round_settings: CompactorSettings | None = None
         self._workers: set[Worker] = set()
         self._under_way: dict[TopicIdPartition, _Candidate] = {}
+        self._begun: dict[TopicIdPartition, _Candidate] = {}
         self._has_news = trio.Event()
         self.statistics = CompactorStatistics(last_run_ms=clock.monotonic_ms())
 
@@ -214,6 +215,8 @@ class Compactor:
         return True  # it was ended: what is altered counts at once
 
     async def _compact_most_urgent(self, settings: CompactorSettings) -> bool:
+        for candidate in list(self._begun.values()):  # of passes that were cut short
+            await self._end_pass(candidate)
         has_begun = False
         async with trio.open_nursery() as nursery:
             while True:
@@ -311,15 +314,24 @@ class Compactor:
 
     async def _compact_watched(self, candidate: _Candidate, settings: CompactorSettings) -> None:
         heard = _Heard(trio.current_time())
+        self._begun[candidate.replica.partition] = candidate
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_tell_of_silence, candidate.replica.topic_partition, heard)
                 await self._compact_guarded(candidate, settings, heard)
                 nursery.cancel_scope.cancel()
-            await self._after_pass(candidate.replica, candidate.topic.plan.cleanup)
+            await self._end_pass(candidate)
         finally:
             del self._under_way[candidate.replica.partition]
             self._has_news.set()
+
+    async def _end_pass(self, candidate: _Candidate) -> None:
+        """Have done what was left to a pass that is over. Cancelled: it is done before another one begins."""
+        replica, partition = candidate.replica, candidate.replica.partition
+        topic = self._replicas.topics_by_id.get(partition.topic_id)
+        if topic is not None and topic.partitions.get(partition.partition) is replica:
+            await self._after_pass(replica, topic.plan.cleanup)
+        del self._begun[partition]
 
     async def _compact_guarded(self, candidate: _Candidate, settings: CompactorSettings, heard: _Heard) -> None:
         partition = candidate.replica.partition

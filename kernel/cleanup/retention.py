@@ -4,7 +4,8 @@ What lies below a log's start (DeleteRecords) goes by `partitions/upkeep.py`, wh
 that is deleted goes on reading: an open file outlives its name, and names live for `file.delete.delay.ms`.
 
 A pass of compaction opens segments by their names, the oldest last: one that was deleted meanwhile would cost it all
-its work. So nothing is deleted of a log during a pass, and at once after it, before the next one begins.
+its work. So nothing is deleted of a log during a pass, and at once after it, before the next one begins. A pass that
+altered settings cut short is made up for when the compactor begins anew, or here, whatever comes first.
 
 *Source:* LogManager.cleanupLogs, UnifiedLog.deleteOldSegments, LogCleanerManager.deletableLogs of Kafka 4.3.
 """
@@ -107,6 +108,7 @@ class Retention:
     async def clean(self) -> None:
         """Look at every log once, and delete what its topic's policies want deleted."""
         missing = 0
+        self._passed_over.clear()  # what is in a pass still comes back
         for topic in list(self._replicas.topics.values()):
             await trio.lowlevel.checkpoint()
             missing += bool(self._policies.missing(topic.name, topic.plan.cleanup))

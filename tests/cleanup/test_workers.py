@@ -38,6 +38,7 @@ from odradek.kernel.machine.machine import Machine
 from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.processes import SystemProcess, SystemProcesses
 from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.log_move import begin_move, give_up
 from odradek.kernel.partitions.replica import Replica
 from tests.cleanup.compacted import CompactedTopic, no_retention
@@ -595,6 +596,66 @@ def test_retention_that_was_left_to_a_pass_that_failed_is_made_up_for_too(topic:
 
     assert topic.compact(compactor_of(topic, Failed, after_pass=retention.after_pass))
     assert topic.replica.log.log_start_offset == 3
+
+
+async def test_retention_that_was_left_to_a_pass_that_was_cut_short_is_made_up_for_before_the_next_one(
+    topic: CompactedTopic,
+) -> None:
+    topic.configure(cleanup_policy=("compact", "delete"), retention_ms=500)
+    topic.hosted.clock.advance(1_000)
+    topic.put([(b"c", b"1"), (b"c", b"2")])
+    topic.roll()
+    topic.flush()
+    retention, starts = retention_of(topic), []
+    settings = [attrs.evolve(SETTINGS, backoff_ms=0)]
+    Hanging.told.clear()
+
+    def start(job: CompactionJob) -> Worker:
+        starts.append(topic.replica.log.log_start_offset)
+        return Hanging(job) if len(starts) == 1 else OnThread(job)
+
+    compactor = compactor_of(topic, start, settings=lambda: settings[0], after_pass=retention.after_pass)
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(compactor.run)
+            await until_async(lambda: len(starts) == 1)
+            await retention.clean()
+            settings[0] = attrs.evolve(settings[0], io_max_bytes_per_second=1e299)
+            compactor.settings_altered()
+            await until_async(lambda: compactor.statistics.compactions_count == 1)
+            nursery.cancel_scope.cancel()
+    finally:
+        Hanging.told.set()
+
+    assert (starts, retention.deleted_segments) == ([0, 3], 1)
+    assert offsets(topic) == [4]
+
+
+async def test_a_pass_that_was_cut_short_is_nothing_to_a_topic_that_was_deleted(topic: CompactedTopic) -> None:
+    settings, started, ended = [attrs.evolve(SETTINGS, backoff_ms=0)], [], []
+    Hanging.told.clear()
+
+    def start(job: CompactionJob) -> Worker:
+        started.append(job)
+        return Hanging(job)
+
+    async def after_pass(replica: Replica, _settings: CleanupSettings) -> None:
+        ended.append(replica)
+
+    topic.flush()
+    compactor = compactor_of(topic, start, settings=lambda: settings[0], after_pass=after_pass)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(compactor.round)
+            await until_async(lambda: len(started) == 1)
+            settings[0] = attrs.evolve(settings[0], io_max_bytes_per_second=1e299)
+            compactor.settings_altered()
+        run_at_once(topic.hosted.lifecycle.delete_topic_in_steps("t", 1))
+        assert not await compactor.round()
+    finally:
+        Hanging.told.set()
+
+    assert (len(started), ended) == (1, [])
 
 
 def test_what_a_pass_made_of_a_log_that_was_truncated_meanwhile_is_given_up(topic: CompactedTopic) -> None:
