@@ -8,7 +8,7 @@ worker is busy, with a large log or a disk that hangs, it asks again for the pla
 | --- | --- |
 | a damaged batch, a policy that fails | the partition is uncleanable: log line, metric, tried again much later |
 | a segment is missing, a disk refuses | the new segments are given up; tried again after a growing pause |
-| the log was truncated meanwhile | the same: what they were made of is not the log any more |
+| what was read is truncated meanwhile | the same: what they were made of is not the log any more |
 | the log moves to another directory | the same; it is not compacted until it has moved |
 | a worker that dies | the same; after some in a row the partition is uncleanable; see `setbacks.py` |
 | a worker that gives nothing for long | a log line every ten minutes: it may wait for a disk, or be throttled |
@@ -379,7 +379,8 @@ class Compactor:
             )
 
     async def _compact(self, candidate: _Candidate, settings: CompactorSettings, heard: _Heard) -> None:
-        replica, partition_log, unkept = candidate.replica, candidate.replica.log, candidate.replica.unkept
+        replica, partition_log = candidate.replica, candidate.replica.log
+        replica.lowest_cut, unread_offset = NO_LIMIT, partition_log.active_base_offset
         worker = self._start_worker(self._job_of(candidate, settings))
         self._workers.add(worker)
         replica.is_in_pass = True
@@ -389,7 +390,7 @@ class Compactor:
                 heard.at_s = trio.current_time()
                 if replica.log is not partition_log:
                     raise StorageError("the log was moved")
-                if replica.unkept is not unkept:  # another one since each truncation
+                if replica.lowest_cut < unread_offset:
                     raise StorageError("the log was truncated")
                 if isinstance(step, CompactionDone):
                     if step.clean_end is not None:

@@ -172,7 +172,7 @@ def truncate(replica: Replica, offset: int) -> bool:
     before = (log.log_end_offset, log.latest_epoch)
     try:
         log.truncate_to(offset)
-        replica.note_cut()
+        replica.note_cut(offset)
         knows_more = replica.delays is not None or knows_producers(log, replica.producers)
         is_stale = log.log_end_offset < before[0] and knows_more
     except Exception as error:
@@ -191,7 +191,7 @@ def begin_anew(replica: Replica, start_offset: int, now_ms: int) -> None:
     check_follower(replica)
     try:
         replica.log.truncate_fully(start_offset)
-        replica.note_cut()
+        replica.note_cut(0)
         rebuild_producers(replica.log, replica.producers, now_ms)  # of an empty log
         if replica.delays is not None:
             replica.delays.clear()
@@ -217,7 +217,7 @@ def begin_at_store(replica: Replica, start: TierStart) -> None:
     log = replica.log
     try:
         start.apply()
-        replica.note_cut()
+        replica.note_cut(0)
     except Exception as error:
         raise replica.gone_wrong(error) from error
     note_leader(replica, log.log_end_offset, log.log_start_offset)  # what is in the store was committed

@@ -107,6 +107,7 @@ class Replica:
         "leader_epoch",
         "leader_id",
         "log",
+        "lowest_cut",
         "offline_code",
         "offline_reason",
         "on_gone_wrong",
@@ -154,6 +155,7 @@ class Replica:
         self.delays = delays
         self.delay_beginning: DelayBeginning | None = None
         self.is_change_noted = self.is_dirty = self.is_leader = self.is_in_pass = False
+        self.lowest_cut = 0  # of those since a pass of compaction set it
         self.leader_id = -1
         self.leader_epoch = NO_EPOCH
         self.epoch_begin = 0
@@ -356,8 +358,9 @@ class Replica:
             self.appended_offset = offset
             self.raise_high_watermark(self.election.local_append(offset))
 
-    def note_cut(self) -> None:
-        """Take note that the log was truncated: watermarks fall, or rise to where it begins anew; nothing is unkept."""
+    def note_cut(self, offset: int) -> None:
+        """Take note that all from `offset` on was cut: watermarks fall, or rise to the new start; nothing is unkept."""
+        self.lowest_cut = min(self.lowest_cut, offset)
         end = self.log.log_end_offset
         self.appended_offset = end
         self.high_watermark = min(self.election.local_append(end), end)

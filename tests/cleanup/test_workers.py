@@ -666,7 +666,7 @@ def test_what_a_pass_made_of_a_log_that_was_truncated_meanwhile_is_given_up(topi
         async def act() -> None:
             replica = topic.replica
             replica.log.truncate_to(0)
-            replica.note_cut()
+            replica.note_cut(0)
             topic.put([(b"a", b"another"), (b"b", b"another")])
             topic.roll()
 
@@ -674,6 +674,24 @@ def test_what_a_pass_made_of_a_log_that_was_truncated_meanwhile_is_given_up(topi
     assert topic.compact(compactor)
     assert compactor.statistics.compactions_count == 0
     assert [(seen.offset, seen.value) for seen in topic.uncommitted()] == [(0, b"another"), (1, b"another")]
+
+
+@pytest.mark.parametrize("offset", [3, 5])
+def test_a_truncation_of_what_a_pass_does_not_read_leaves_it_its_work(topic: CompactedTopic, offset: int) -> None:
+    """A follower that was a record ahead of the next leader has its active segment cut, at each failover."""
+    topic.put([(b"a", b"3"), (b"c", b"1")])
+    topic.put([(b"c", b"2")])
+
+    class Truncated(Interrupted):
+        @staticmethod
+        async def act() -> None:
+            topic.replica.log.truncate_to(offset)
+            topic.replica.note_cut(offset)
+
+    compactor = compactor_of(topic, Truncated)
+    assert topic.compact(compactor)
+    assert (compactor.statistics.compactions_count, topic.replica.log.clean_end) == (1, 3)
+    assert offsets(topic) == [1, 2, 3, 4][: offset - 1]
 
 
 def test_a_log_whose_move_is_under_way_is_not_compacted_and_one_that_waits_for_its_turn_is(
