@@ -53,7 +53,7 @@ class GrowingFile(NamedTuple):
 
     Attributes:
         name: In the log's directory.
-        size_bytes: How much of it was written.
+        size_bytes: How much of it was written; OFFSETS_MAX for an index, which is copied once, and whole.
         end_offset: Up to where the log is copied with it; -1 for an index.
     """
 
@@ -223,15 +223,16 @@ class MoveWork:
             if self.plan.version != self.copied_version:
                 self._begin_anew()
             for file in self.plan.files:
-                is_index, start = file.end_offset < 0, self._copied.get(file.name, 0)
-                if start >= file.size_bytes or (is_index and start):
+                start = self._copied.get(file.name, 0)
+                if start >= file.size_bytes:
                     continue
                 # Gone is what was given up meanwhile: it is not wanted there either.
                 with suppress(FileNotFoundError):
                     self.copy(file.name, start=start, limit_bytes=file.size_bytes, wait_for=wait_for)
                 self._copied[file.name] = file.size_bytes
-                self.copied_offset = max(self.copied_offset, file.end_offset)
-                self.copied_bytes += 0 if is_index else file.size_bytes - start
+                if file.end_offset >= 0:
+                    self.copied_offset = max(self.copied_offset, file.end_offset)
+                    self.copied_bytes += file.size_bytes - start
         except OSError as exc:
             raise disk_error(exc, "copy", self.source.path / str(self.key)) from exc
 
