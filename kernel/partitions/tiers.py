@@ -20,6 +20,8 @@ from ..errors import StorageError
 from ..plugin_system.offers import check_made
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..contracts.storage import PartitionLog
     from ..contracts.tiering import Tier, TierSettings
     from ..types import TopicIdPartition
@@ -59,7 +61,7 @@ class Tiers:
         return wrapped
 
     def fit(self, replica: Replica, settings: TierSettings | None) -> None:
-        """Have a replica's log be what its topic wants now.
+        """Have a replica's log be what its topic wants now; a tier that cannot remove what it has is logged, no more.
 
         Raises:
             StorageError: As `wrap`, or the log is offline.
@@ -75,8 +77,7 @@ class Tiers:
         elif tiered is not None:
             replica.take_log(tiered.unwrap(), None)
             replica.producers.transactions.advance_log_start(replica.log.log_start_offset)
-            if self._tier is not None:
-                self._tier.switch_off(replica.partition)
+            self._tell(replica.partition, lambda tier: tier.switch_off(replica.partition))
 
     @staticmethod
     def give_up(tiered_log: TieredLog) -> None:
@@ -93,8 +94,12 @@ class Tiers:
 
     def delete(self, partition: TopicIdPartition) -> None:
         """Have what a partition has in the store removed; a tier that fails is logged, and nothing else."""
+        self._tell(partition, lambda tier: tier.delete(partition))
+
+    def _tell(self, partition: TopicIdPartition, tell: Callable[[Tier], None]) -> None:
+        """Tell the tier that what a partition has in the store is to be removed: the log goes its way if it fails."""
         if self._tier is not None:
             try:
-                self._tier.delete(partition)
+                tell(self._tier)
             except Exception:
                 log.exception("what %s has in the remote store is not removed", partition)

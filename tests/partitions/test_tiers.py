@@ -169,6 +169,24 @@ def test_a_tier_that_fails_keeps_no_topic_from_being_deleted(tmp_path: Path, cap
     hosted.lifecycle.close()
 
 
+def test_a_tier_that_fails_keeps_no_topic_from_being_taken_out_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Fails(FarTier):
+        def switch_off(self, partition: TopicIdPartition) -> None:
+            raise RuntimeError("a bug of the tier's author")
+
+    hosted = Hosted(tmp_path, tier=Fails())
+    hosted.open("t", 2, tier=TIERED)
+
+    run_at_once(hosted.lifecycle.reconfigure_topic_in_steps("t", hosted.plan()))
+
+    assert [(replica.tiered_log, replica.offline_reason) for replica in hosted.replicas] == [(None, None)] * 2
+    assert caplog.text.count("in the remote store is not removed") == 2
+    assert hosted.produce("t", 0, 3).log.log_end_offset == 3
+    hosted.lifecycle.close()
+
+
 def test_without_tiered_storage_a_tiered_partition_is_offline_and_says_why(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
