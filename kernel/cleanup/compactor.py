@@ -383,8 +383,8 @@ class Compactor:
         replica.lowest_cut, unread_offset = NO_LIMIT, partition_log.active_base_offset
         worker = self._start_worker(self._job_of(candidate, settings))
         self._workers.add(worker)
-        replica.is_in_pass = True
         try:
+            replica.note_pass(is_under_way=True)
             while True:
                 step = await self._threads.run_sync(worker.next_step, abandon_on_cancel=True)
                 heard.at_s = trio.current_time()
@@ -406,9 +406,9 @@ class Compactor:
                     if candidate.plan.expiries:
                         self._due.note(replica.partition, step.base_offsets, step.due_ms)
         finally:
-            replica.is_in_pass = False
             self._workers.discard(worker)
             worker.close()
+            replica.note_pass(is_under_way=False)
 
     async def _put_in_place(self, replica: Replica, partition_log: PartitionLog, step: GroupRewritten) -> None:
         await self._threads.do(partition_log.begin_replacement(step.base_offsets))

@@ -130,10 +130,11 @@ class TieredLog(PartitionLog, Protocol):
         ...
 
     def hold_uploads(self, end_offset: int | None) -> None:
-        """Send no segment that ends at or above an offset until this is called again; None lets all go.
+        """Send no segment that ends at or above this, where producers' snapshot is being taken; None lets all go."""
+        ...
 
-        The snapshot of producers that goes with it is being taken, which may last where there are many.
-        """
+    def hold_segments(self, *, are_read: bool) -> None:
+        """Let no segment leave the disk or the store while a pass of compaction reads them; after it all may go."""
         ...
 
     def reconfigure_tier(self, settings: TierSettings) -> None:

@@ -307,6 +307,12 @@ class Replica:
             first = self.unkept.first
             self.tiered_log.hold_uploads(first.offset if first else None)
 
+    def note_pass(self, *, is_under_way: bool) -> None:
+        """Take note that a pass of compaction begins to read the log, or is over; meanwhile its segments stay."""
+        self.is_in_pass = is_under_way
+        if self.tiered_log is not None:
+            self.tiered_log.hold_segments(are_read=is_under_way)
+
     def note_first_kept(self) -> None:
         """Take note that the first of `unkept` was written, or cannot be."""
         self.unkept.take()

@@ -70,6 +70,7 @@ class LogWithTier(WrappedLog):
         self.state_version, self._saved_version = int(is_new), 0
         self.lag_bytes = self.lag_segments = 0
         self._held_end = NO_LIMIT
+        self._read: tuple[int, int] | None = None  # where the log and its local part began when a pass did
         self._cold: tuple[StoredSegment, ...] = ()
         self._log_start_offset = inner.log_start_offset
         self._settle()
@@ -177,6 +178,20 @@ class LogWithTier(WrappedLog):
         """See `TieredLog.hold_uploads`."""
         self._held_end = NO_LIMIT if end_offset is None else end_offset
 
+    def hold_segments(self, *, are_read: bool) -> None:
+        """See `TieredLog.hold_segments`."""
+        self._read = (self._log_start_offset, self.inner.log_start_offset) if are_read else None
+
+    @property
+    def expired_end(self) -> int:
+        """Below it nothing is needed in the store: the log's start, or where it was when a pass of compaction began."""
+        return self._log_start_offset if self._read is None else min(self._log_start_offset, self._read[0])
+
+    @property
+    def rewritten_border(self) -> int:
+        """What compaction rewrites below it is cold: where the local log begins, or did when the pass began."""
+        return self.inner.log_start_offset if self._read is None else self._read[1]
+
     def planning_state(self, last_stable_offset: int, now_ms: int) -> TieredState:
         """Return what is planned by.
 
@@ -184,7 +199,7 @@ class LogWithTier(WrappedLog):
             StorageError: The log is offline.
         """
         inner = self.inner
-        known_end = inner.rewritable_end
+        known_end = inner.rewritable_end if self._read is None else 0
         return TieredState(
             local=inner.segments(),
             copies=self.copies,

@@ -264,10 +264,11 @@ class TieredPartitionLog(LogWithTier):
 
     def begin_replacement(self, base_offsets: Sequence[int]) -> DiskWork:
         """See `PartitionLog.begin_replacement`."""
-        if base_offsets[0] >= self.inner.log_start_offset:
+        if base_offsets[0] >= self.rewritten_border:
             return self.inner.begin_replacement(base_offsets)
-        first = bisect_right(self._cold_ends, base_offsets[0])
-        old = self._cold[first : first + len(base_offsets)]
+        # Also what DeleteRecords has taken out of the log during the pass: the manifest names it until that is over.
+        named = self.manifest.segments_from(base_offsets[0]) if self.manifest is not None else ()
+        old = named[: len(base_offsets)]
         if [segment.base_offset for segment in old] != list(base_offsets):
             raise StorageError(
                 f"{self.partition}: segments {list(base_offsets)} were deleted while they were rewritten"

@@ -4,8 +4,8 @@
 take over      newest manifest, under this leader's epoch            once for each leadership
 upload         objects, read back ─> manifest n+1 ─> noted           segment by segment, oldest first
 save           what is known, beside the local log, durable          before anything is removed because of it
-remove local   segments that are in the store and past local.retention
-expire         manifest n+2 without what is below the log start ─> objects
+remove local   segments that are in the store and past local.retention; none while compaction reads them
+expire         manifest n+2 without what is below the log start ─> objects; so does this wait for compaction
 ```
 
 Each step leaves the whole log in what the manifest and the local log say together. A pass that fails is tried again.
@@ -283,11 +283,11 @@ class Passes:
             ) from error
         if not _is_unchanged(tiered, segment):
             return False
-        log_start_offset = tiered.log_start_offset
+        expired_end = tiered.expired_end
 
         def following(newest: Manifest | None) -> Manifest:
             first = new_manifest(tiered.partition, cluster_id=self._broker.cluster_id, leader_epoch=leader_epoch)
-            return with_upload(newest or first, stored).without_below(log_start_offset)
+            return with_upload(newest or first, stored).without_below(expired_end)
 
         await self._put(tiered, following, segment)
         self._note_sent(tiered, stored)
@@ -361,7 +361,7 @@ class Passes:
         )
 
     async def _expire(self, tiered: TieredPartitionLog) -> None:
-        manifest, start_offset = tiered.manifest, tiered.log_start_offset
+        manifest, start_offset = tiered.manifest, tiered.expired_end
         if manifest is None or manifest.log_start_offset >= start_offset:
             return
         gone: list[StoredSegment] = []

@@ -53,7 +53,7 @@ class TieredState:
             still open began in them, and the snapshot of producers at their end is there.
         removable_end: Only segments that end at or below it leave the local disk: here stands a producer snapshot
             that the next start will trust. Without one it would have to replay what is not here any more, to know
-            where a transaction began.
+            where a transaction began. 0 while a pass of compaction reads them.
         settings: The topic's.
         now_ms: The wall clock.
         manifest: The newest one known.

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -34,6 +34,7 @@ from odradek.kernel.cleanup.workers import (
 )
 from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, CleanupSettings, Compaction, LogState
 from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.tiering import TieredLog, TierSettings
 from odradek.kernel.machine.machine import Machine
 from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.processes import SystemProcess, SystemProcesses
@@ -41,6 +42,7 @@ from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.log_move import begin_move, give_up
 from odradek.kernel.partitions.replica import Replica
+from odradek.testing.far_tier import FarLog
 from tests.cleanup.compacted import CompactedTopic, no_retention
 from tests.machines import machine_with
 from tests.partitions.hosted import unlimited
@@ -581,6 +583,29 @@ def test_records_that_are_deleted_during_a_pass_leave_the_disk_at_its_end(topic:
     assert topic.compact(compactor)
     assert (looks, compactor.statistics.compactions_count) == ([0] * len(looks), 1)
     assert topic.replica.log.segments()[0].base_offset == 3
+
+
+@pytest.mark.parametrize("is_failing", [False, True])
+def test_a_tier_hears_of_a_pass_and_of_its_end(topic: CompactedTopic, is_failing: bool) -> None:
+    """What leaves the local log or the store during a pass would cost it all its work, as with retention."""
+    replica = topic.replica
+    far = FarLog(replica.log, TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings()))
+    replica.take_log(replica.log, cast("TieredLog", far))
+    looks = []
+
+    class Looks(OnThread):
+        def next_step(self) -> Step:
+            looks.append(far.is_read)
+            if is_failing:
+                raise OSError(5, "Input/output error")
+            return super().next_step()
+
+    compactor = compactor_of(topic, Looks)
+    assert topic.compact(compactor)
+
+    assert compactor.statistics.compactions_count == (not is_failing)
+    assert (looks, far.is_read) == ([True] * len(looks), False)
+    assert looks
 
 
 def test_retention_that_was_left_to_a_pass_that_failed_is_made_up_for_too(topic: CompactedTopic) -> None:

@@ -36,6 +36,7 @@ class FarLog:
         failure: What a read of far records raises once they "came", and what a beginning at the store does.
         stored_sidecars: What the store has beside a log that begins behind its part, by kind.
         held_end: Segments that end there or above are not to be sent.
+        is_read: Whether a pass of compaction reads it.
         look_up: What a look-up of a time does on its thread; when it raises, nothing was found out.
     """
 
@@ -49,6 +50,7 @@ class FarLog:
         self.stored_sidecars: dict[str, bytes] = {}
         self.look_up: Callable[[], object] = lambda: None
         self.held_end: int | None = None
+        self.is_read = False
         self._known_times: set[int] = set()
 
     def __getattr__(self, name: str) -> Any:
@@ -122,6 +124,10 @@ class FarLog:
     def hold_uploads(self, end_offset: int | None) -> None:
         """See `TieredLog.hold_uploads`."""
         self.held_end = end_offset
+
+    def hold_segments(self, *, are_read: bool) -> None:
+        """See `TieredLog.hold_segments`."""
+        self.is_read = are_read
 
     def reconfigure_tier(self, settings: TierSettings) -> None:
         """See `TieredLog.reconfigure_tier`."""

@@ -257,6 +257,65 @@ async def test_what_a_compaction_that_is_not_over_yet_has_extended_does_not_expi
     house.close()
 
 
+async def test_visits_let_nothing_leave_the_disk_during_a_pass_and_make_up_for_it_after(tmp_path: Path) -> None:
+    house = House(tmp_path, settings=LITTLE_LOCAL)
+    put(house, updates(20))
+    async with house.running():
+        await house.visit()
+        put(house, updates(1, keys=100))
+        border, latest = house.log.local_log_start_offset, {key: value for _, key, value in await seen(house)}
+
+        steps_of_pass = steps(house)
+        house.log.hold_segments(are_read=True)
+        groups = 0
+        for step in steps_of_pass:
+            if isinstance(step, GroupRewritten):
+                do_now(house.log.begin_replacement(step.base_offsets))
+                groups += 1
+            await house.visit()
+            assert house.log.local_log_start_offset == border
+        house.log.hold_segments(are_read=False)
+        await house.visit()
+
+        assert groups > 3
+        assert house.log.local_log_start_offset > border
+        assert {key: value for _, key, value in await seen(house)} == latest
+    house.close()
+
+
+async def test_records_that_are_deleted_during_a_pass_leave_the_store_after_it(tmp_path: Path) -> None:
+    store = MemoryObjectStore()
+    house = House(tmp_path, store)
+    put(house, updates(40))
+    async with house.running():
+        await house.visit()
+        cold, end = house.log.cold_segments, house.log.local_log_start_offset
+
+        steps_of_pass = steps(house)
+        house.log.hold_segments(are_read=True)
+        groups = [next(steps_of_pass)]
+        house.log.advance_log_start(end)
+        put(house, updates(20))
+        await house.visit()  # which sends a segment, and so a manifest
+        assert {segment.uid for segment in cold} <= {
+            segment.uid for segment in manifest_of(house.log.manifest).segments
+        }
+        for step in groups + list(steps_of_pass):
+            if isinstance(step, GroupRewritten):
+                do_now(house.log.begin_replacement(step.base_offsets))
+        rewritten = set(manifest_of(house.log.manifest).object_names())
+        house.log.hold_segments(are_read=False)
+        await house.visit()
+
+        newest = manifest_of(load_newest(store, PARTITION))
+        assert newest.log_start_offset == house.log.log_start_offset == end
+        assert newest.segments[0].base_offset >= end
+        gone = rewritten - set(newest.object_names())
+        assert gone
+        assert not gone & set(store.objects)
+    house.close()
+
+
 async def test_the_reactor_does_not_wait_while_a_compaction_waits_for_the_store(tmp_path: Path) -> None:
     begun, may_end = threading.Event(), threading.Event()
 
