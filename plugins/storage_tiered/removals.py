@@ -19,7 +19,33 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
-    from odradek.kernel.api import ConfigView, Machine
+    from random import Random
+
+    from odradek.kernel.api import ConfigView
+
+
+@attrs.frozen
+class RetryPauses:
+    """How long to wait after a failure; the keys `remote.log.manager.task.retry.*`.
+
+    Attributes:
+        first_ms: After the first of a row.
+        last_ms: At most.
+        jitter: By which part of it a pause may be shorter or longer.
+    """
+
+    first_ms: int
+    last_ms: int
+    jitter: float
+
+    @classmethod
+    def of(cls, config: ConfigView) -> RetryPauses:
+        """Take them from the broker's configuration."""
+        return cls(
+            config.get_int("remote.log.manager.task.retry.backoff.ms"),
+            config.get_int("remote.log.manager.task.retry.backoff.max.ms"),
+            config.get_float("remote.log.manager.task.retry.jitter"),
+        )
 
 
 @attrs.define
@@ -44,15 +70,18 @@ class Track:
     is_busy: bool = False
     told: str = ""
 
-    def try_later(self, config: ConfigView, machine: Machine) -> None:
-        """Set the next try: twice as late as the one before, up to a limit, and a little off so that not all meet."""
-        first_ms = config.get_int("remote.log.manager.task.retry.backoff.ms")
-        last_ms = config.get_int("remote.log.manager.task.retry.backoff.max.ms")
-        jitter = config.get_float("remote.log.manager.task.retry.jitter")
-        pause_ms = min(last_ms, first_ms << min(self.failures, 20))
-        spread = int(pause_ms * jitter)
+    def try_later(self, *, now_ms: int, pauses: RetryPauses, random: Random) -> None:
+        """Set the next try: twice as late as the one before, up to a limit, and a little off so that not all meet.
+
+        Args:
+            now_ms: By the monotonic clock.
+            pauses: How long.
+            random: How far off.
+        """
+        pause_ms = min(pauses.last_ms, pauses.first_ms << min(self.failures, 20))
+        spread = int(pause_ms * pauses.jitter)
         self.failures += 1
-        self.due_ms = machine.clock.monotonic_ms() + pause_ms + machine.random.randrange(-spread, spread + 1)
+        self.due_ms = now_ms + pause_ms + random.randrange(-spread, spread + 1)
 
 
 @attrs.define(eq=False)

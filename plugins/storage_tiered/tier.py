@@ -32,7 +32,7 @@ from .manifests import FencedError, ManifestMovedError
 from .pace import Pace
 from .passes import Passes
 from .pending import PendingRemovals
-from .removals import Removal, Track
+from .removals import Removal, RetryPauses, Track
 from .rewriting import ColdRewrites
 from .settings import CACHE_BYTES_KEY, GRACE_KEY, INDEX_BYTES_KEY, check_is_shared, tier_paths
 from .store_opening import StoreOpener, reachable_from
@@ -230,9 +230,8 @@ class TieredStorage:
                 self._wake = trio.Event()
                 now_ms = self.broker.machine.clock.monotonic_ms()
                 for partition, tiered in list(self._logs.items()):
-                    track = self._tracks[partition]
-                    if self._is_due(partition, track, now_ms):
-                        track.is_busy = True
+                    if self._is_due(partition, self._tracks[partition], now_ms):
+                        self._tracks[partition].is_busy = True
                         nursery.start_soon(self.visit, tiered)
                 for partition, removal in list(self.removals.items()):
                     if not removal.track.is_busy and removal.track.due_ms <= now_ms:
@@ -283,7 +282,7 @@ class TieredStorage:
         except ManifestMovedError as error:
             log.info("%s: %s", partition.topic_partition, error)
             track.claimed_epoch = -1
-            track.try_later(self.broker.config, self.broker.machine)
+            self._try_later(track)
         except (RemoteStoreError, StorageError, OSError) as error:
             if is_wanted():
                 self._note_failure(str(partition), track, error)
@@ -361,14 +360,18 @@ class TieredStorage:
         elif track.told != str(error):
             log.error("%s: tiering failed and is tried again, segments stay on the local disk: %s", what, error)
         track.told = str(error)
-        track.try_later(self.broker.config, self.broker.machine)
+        self._try_later(track)
 
     def _note_bug(self, what: str, track: Track, error: Exception) -> None:
         self.passes.counters.failures += 1
         if track.told != repr(error):
             log.exception("%s: tiering failed and is tried again, segments stay on the local disk", what)
         track.told = repr(error)
-        track.try_later(self.broker.config, self.broker.machine)
+        self._try_later(track)
+
+    def _try_later(self, track: Track) -> None:
+        machine, pauses = self.broker.machine, RetryPauses.of(self.broker.config)
+        track.try_later(now_ms=machine.clock.monotonic_ms(), pauses=pauses, random=machine.random)
 
     def _note_success(self, track: Track, *, has_asked: bool) -> None:
         """Take note of a visit that did all there was to do; one that had not to ask the store says nothing of it."""
@@ -417,12 +420,9 @@ class TieredStorage:
         grace_ms, now_ms = self.broker.config.get_int(GRACE_KEY), self.broker.machine.clock.monotonic_ms()
         if now_ms - track.collected_ms < grace_ms:
             return
-        track.collected_ms, wall_ms = now_ms, self.broker.machine.clock.now_ms()
-        self._note_collected(
-            await self._in_thread(
-                lambda: collect_partition(self.open_store(), partition, now_ms=wall_ms, grace_ms=grace_ms)
-            )
-        )
+        track.collected_ms = now_ms
+        collect = partial(collect_partition, now_ms=self.broker.machine.clock.now_ms(), grace_ms=grace_ms)
+        self._note_collected(await self._in_thread(lambda: collect(self.open_store(), partition)))
 
     async def collect_deleted_topics(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Finish, now and then and until cancelled, deletions of topics that were broken off."""
@@ -462,7 +462,7 @@ class TieredStorage:
             is_done = await self._try_to_remove(partition, removal)
         except (FencedError, ManifestMovedError) as error:  # another broker leads it, and has the same to do
             log.info("%s: what was switched off is not removed yet: %s", partition.topic_partition, error)
-            track.try_later(self.broker.config, self.broker.machine)
+            self._try_later(track)
         except OdradekError as error:
             self._note_failure(f"deleting {partition}", track, error)
         except Exception as error:  # as in `visit`
