@@ -17,7 +17,8 @@ from odradek.kernel.api import ObjectMissingError
 
 from .documents import CorruptDocumentError
 from .garbage import is_deleted, partition_garbage
-from .manifests import FencedError, load_newest, load_version, put_next, stored_versions
+from .manifest import names_nothing
+from .manifests import load_newest, load_to_change, load_version, put_next, stored_versions
 from .names import (
     TOPICS_PREFIX,
     ManifestName,
@@ -92,15 +93,9 @@ def empty_partition(
         ManifestMovedError: An upload of this broker was under way: to be tried again.
         RemoteStoreError: The store fails: some is left, and no manifest names it.
     """
-    newest = load_newest(store, partition)
+    newest = load_to_change(store, partition, leader_epoch)
     if newest is None:
         return
-    if newest.leader_epoch > leader_epoch:
-        raise FencedError(
-            f"version {newest.version} of the manifest of {partition} in {store.url} was written under leader epoch "
-            f"{newest.leader_epoch}, this broker's is {leader_epoch}",
-            newest.leader_epoch,
-        )
     if newest.names_anything:
         newest = put_next(store, newest.with_leader_epoch(leader_epoch).emptied(log_start_offset))
     for version in stored_versions(store, partition):
@@ -116,8 +111,7 @@ def is_emptied(store: ObjectStore, partition: TopicIdPartition) -> bool:
     Raises:
         RemoteStoreError: The store fails, or the newest manifest cannot be read.
     """
-    newest = load_newest(store, partition)
-    return newest is None or not newest.names_anything
+    return names_nothing(load_newest(store, partition))
 
 
 def collect_partition(store: ObjectStore, partition: TopicIdPartition, *, now_ms: int, grace_ms: int) -> Collected:
@@ -159,7 +153,7 @@ def collect_deleted(store: ObjectStore, known: Mapping[uuid.UUID, bool], *, now_
         newest = load_newest(store, partition)
         if partition.topic_id in known:
             collected += _remove(store, partition_garbage(objects, newest, now_ms=now_ms, grace_ms=grace_ms))
-            if newest is not None and newest.names_anything:
+            if not names_nothing(newest):
                 collected += Collected(left=(partition,))
         elif is_deleted(objects, newest, now_ms=now_ms, grace_ms=grace_ms):
             collected += _remove(store, _manifests_last(objects))

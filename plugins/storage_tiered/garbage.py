@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .manifest import names_nothing
 from .manifests import KEPT_VERSIONS
 from .names import ManifestName, SegmentFileName, parse_name
 
@@ -59,5 +60,4 @@ def is_deleted(objects: Iterable[ObjectInfo], newest: Manifest | None, *, now_ms
         now_ms: The wall clock.
         grace_ms: See `partition_garbage`.
     """
-    is_empty = newest is None or not newest.names_anything
-    return is_empty and all(info.modified_ms + grace_ms <= now_ms for info in objects)
+    return names_nothing(newest) and all(info.modified_ms + grace_ms <= now_ms for info in objects)

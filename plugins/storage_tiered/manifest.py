@@ -238,6 +238,11 @@ class Manifest:
         return attrs.evolve(self, leader_epoch=leader_epoch)
 
 
+def names_nothing(newest: Manifest | None) -> bool:
+    """Say of a partition's newest manifest, None where there is none, whether nothing in the store counts by it."""
+    return newest is None or not newest.names_anything
+
+
 def new_manifest(
     partition: TopicIdPartition, *, cluster_id: str, leader_epoch: int, log_start_offset: int = 0
 ) -> Manifest:

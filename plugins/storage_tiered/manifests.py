@@ -72,6 +72,29 @@ def load_newest(store: ObjectStore, partition: TopicIdPartition) -> Manifest | N
     raise ManifestMovedError(f"the manifest of {partition} in {store.url} changes faster than it can be read")
 
 
+def load_to_change(store: ObjectStore, partition: TopicIdPartition, leader_epoch: int) -> Manifest | None:
+    """Return the newest manifest of a partition to who leads it and is about to put the next, None when there is none.
+
+    Raises:
+        FencedError: A leader of a larger epoch has written it.
+        RemoteStoreError: As `load_newest`.
+    """
+    newest = load_newest(store, partition)
+    if newest is not None and newest.leader_epoch > leader_epoch:
+        raise _fenced(store, newest, leader_epoch)
+    return newest
+
+
+def _fenced(store: ObjectStore, other: Manifest, leader_epoch: int) -> FencedError:
+    told = f"{_told_of(store, other)} {other.leader_epoch}, this broker's is {leader_epoch}"
+    return FencedError(told, other.leader_epoch)
+
+
+def _told_of(store: ObjectStore, other: Manifest) -> str:
+    partition = other.topic_id_partition
+    return f"version {other.version} of the manifest of {partition} in {store.url} was written under leader epoch"
+
+
 def stored_versions(store: ObjectStore, partition: TopicIdPartition) -> list[int]:
     """Return the versions of a partition's manifest that are in the store, in order."""
     names = (parse_name(info.name) for info in store.list(manifest_prefix(partition)))
@@ -143,10 +166,9 @@ def _overtaken(store: ObjectStore, manifest: Manifest, version: int) -> RemoteSt
         other = load_version(store, partition, version)
     except ObjectMissingError:
         return ManifestMovedError(f"the manifest of {partition} in {store.url} is being changed by another writer")
-    told = f"version {version} of the manifest of {partition} in {store.url} was written under leader epoch"
     if other.leader_epoch > manifest.leader_epoch:
-        return FencedError(f"{told} {other.leader_epoch}, this broker's is {manifest.leader_epoch}", other.leader_epoch)
-    return ManifestMovedError(f"{told} {other.leader_epoch}, which this broker did not know")
+        return _fenced(store, other, manifest.leader_epoch)
+    return ManifestMovedError(f"{_told_of(store, other)} {other.leader_epoch}, which this broker did not know")
 
 
 def _remove_old(store: ObjectStore, partition: TopicIdPartition, versions: list[int]) -> None:
@@ -168,15 +190,9 @@ def take_over(store: ObjectStore, partition: TopicIdPartition, *, cluster_id: st
         RemoteStoreError: The store fails, or what is there cannot be read (`documents`).
     """
     for _ in range(_ATTEMPTS):
-        newest = load_newest(store, partition)
+        newest = load_to_change(store, partition, leader_epoch)
         if newest is None:
             return new_manifest(partition, cluster_id=cluster_id, leader_epoch=leader_epoch)
-        if newest.leader_epoch > leader_epoch:
-            raise FencedError(
-                f"version {newest.version} of the manifest of {partition} in {store.url} was written under leader "
-                f"epoch {newest.leader_epoch}, this broker's is {leader_epoch}",
-                newest.leader_epoch,
-            )
         if newest.leader_epoch == leader_epoch:
             return newest
         try:
