@@ -181,22 +181,34 @@ class StreamReader:
             return json_object_with_start(end, begin)
         return start if end == begin else json_object(end)
 
-    def _survey(self, known: Collection[TopicPartition], may_lack: Collection[str]) -> Survey:
-        """Return which partitions there are; while a known one is missing they are asked for again.
+    def _survey(self, known: Collection[TopicPartition] = (), may_lack: Collection[str] = ()) -> Survey:
+        """Return which partitions there are; while something is missing they are asked for again.
 
         A broker that lags behind may not have heard of it yet, and the right to see a topic may be away for a moment.
         A topic that was made again may have fewer.
+
+        Args:
+            known: Partitions that were there.
+            may_lack: Topics that may be gone without an error here.
+
+        Raises:
+            AssignmentError: A topic or partition that the options name stays away.
+            ClientError: No broker answers, or one refuses.
         """
         until_ms = self._now_ms() + GONE_MS
         pause_ms = max(self.options.offset_retry_interval_ms, PAUSE_MS_MIN)
         attempts = 1
         while True:
-            found = survey(self._client, self.options.subscription, may_lack=may_lack)
-            missing = set(known).difference(found.partitions)
-            if not missing or (attempts >= self.options.offset_attempts and self._now_ms() >= until_ms):
-                return found
-            if {one.topic for one in missing} <= self._topic_ids.changed(found.topic_ids):
-                return found
+            is_last = attempts >= self.options.offset_attempts and self._now_ms() >= until_ms
+            try:
+                found = survey(self._client, self.options.subscription, may_lack=may_lack)
+            except AssignmentError:
+                if is_last:
+                    raise
+            else:
+                missing = {one.topic for one in set(known).difference(found.partitions)}
+                if not missing or is_last or missing <= self._topic_ids.changed(found.topic_ids):
+                    return found
             attempts += 1
             self._sleep(pause_ms / 1_000)
 
@@ -238,7 +250,7 @@ class StreamReader:
 
     def prepare_available_now(self) -> None:
         """Fix where this run ends: where the logs end now; raises as `latest_offset`."""
-        found = survey(self._client, self.options.subscription, may_lack=self._may_lack(()))
+        found = self._survey(may_lack=self._may_lack(()))
         latest = offsets_at(
             self._client, dict.fromkeys(found.partitions, LATEST), is_read_committed=self._is_read_committed
         )

@@ -114,6 +114,19 @@ def lag(monkeypatch: pytest.MonkeyPatch, lacking: TopicPartition, *, answers: in
     return asked
 
 
+def forget(monkeypatch: pytest.MonkeyPatch, topic: str, *, answers: int) -> None:
+    """Have so many answers know nothing of a topic that the options name."""
+    left = [answers]
+
+    def forgetful(*args: Any, **kwargs: Any) -> Survey:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise AssignmentError(f"no such topic: {topic!r}")
+        return survey(*args, **kwargs)
+
+    monkeypatch.setattr(stream_reader, "survey", forgetful)
+
+
 @pytest.mark.parametrize("options", [EARLIEST, LENIENT], ids=["failing", "lenient"])
 def test_a_broker_that_does_not_know_a_partition_yet_takes_it_out_of_no_checkpoint(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
@@ -130,6 +143,28 @@ def test_a_broker_that_does_not_know_a_partition_yet_takes_it_out_of_no_checkpoi
     assert end == {topic: {"0": 0, "1": 5}}
     assert batch(reader, start, end) == offsets(5, 2, partition=1)
     assert slept_s == [1.0] * 4
+
+
+def test_a_broker_that_does_not_know_a_topic_yet_stops_no_restart(
+    kit: Kit, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = reader_of(kit, topic, EARLIEST)
+    slept_s = hurry(reader)
+    forget(monkeypatch, topic, answers=2)
+    reader.prepare_available_now()
+    forget(monkeypatch, topic, answers=2)  # of a topic that was added to those of the checkpoint
+
+    assert latest(reader, {}) == {topic: {"0": 20}}
+    assert slept_s == [1.0] * 4
+
+
+def test_a_topic_that_no_broker_knows_is_an_error_after_a_while(kit: Kit) -> None:
+    reader = reader_of(kit, "nowhere", EARLIEST)
+    slept_s = hurry(reader)
+
+    with pytest.raises(AssignmentError, match="no such topic: 'nowhere'"):
+        reader.prepare_available_now()
+    assert slept_s == [1.0] * 3
 
 
 def test_a_partition_that_stays_away_is_an_error_before_the_checkpoint_has_an_end_without_it(
@@ -170,8 +205,10 @@ def test_a_topic_that_was_dropped_may_stay_away_and_come_back(kit: Kit) -> None:
     kit.fill(kept, 3)
     onward = latest(lenient, dropped)
     assert batch(lenient, dropped, onward) == offsets(8, 5)
+    failing = reader_of(kit, f"{gone},{kept}", EARLIEST)
+    hurry(failing)
     with pytest.raises(AssignmentError, match=f"no such topic: '{gone}'"):
-        latest(reader_of(kit, f"{gone},{kept}", EARLIEST), dropped)
+        latest(failing, dropped)
 
 
 def test_compaction_gaps_and_markers_are_never_a_loss(kit: Kit) -> None:
