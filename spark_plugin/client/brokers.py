@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _BOOTSTRAP_ID: Final = -2
 """Bootstrap servers, whose ids are not known yet, count down from here."""
+_NEVER: Final = -1
 _IDLE_MAX: Final = 4
 """How many unused connections to one address are kept."""
 
@@ -106,6 +107,8 @@ class Brokers:
         self._idle: dict[int, list[Connection]] = {}
         self._leased: set[Connection] = set()
         self._failed_ms: dict[int, int] = {}
+        self._told_by: tuple[str, int] | None = None
+        self._doubted_ms: dict[tuple[str, int], int] = {}
         self._is_closed = False
         self._features_epoch = -1
         self._features: Mapping[str, int] = {}
@@ -257,23 +260,38 @@ class Brokers:
             left_ms = None if timeout_ms is None else timeout_ms - (self.clock.monotonic_ms() - began_ms)
             if failures and left_ms is not None and left_ms <= 0:
                 break
+            node = self._node(node_id)
             try:
-                return self.request(node_id, message, timeout_ms=left_ms, version_max=version_max)
+                answer = self.request(node_id, message, timeout_ms=left_ms, version_max=version_max)
             except ConnectionFailedError as error:
                 failures[str(error)] = None
+            else:
+                self._told_by = node.host, node.port
+                return answer
         raise ConnectionFailedError(
             f"no broker answered; bootstrap.servers={self._settings}; tried: {'; '.join(failures)}"
         )
 
     def _candidates(self) -> list[int]:
-        """Return brokers to ask, most promising first: connected ones, then those that did not fail a moment ago."""
+        """Return brokers to ask, most promising first.
+
+        Connected ones come first, then those that did not fail a moment ago; but those whose metadata was doubted come
+        after all that can be reached, who was doubted last as the last.
+        """
         nodes = list(self.cluster.nodes)
         known = {(node.host, node.port) for node in self.cluster.nodes.values()}
         addresses = enumerate(self._settings.bootstrap)
         bootstrap = [_BOOTSTRAP_ID - index for index, address in addresses if address not in known]
         self._random.shuffle(nodes)
-        nodes.sort(key=lambda node_id: (not self._idle.get(node_id), self._failed_ms.get(node_id, -1)))
+        nodes.sort(key=self._rank)
         return nodes + bootstrap
+
+    def _rank(self, node_id: int) -> tuple[bool, int, bool, int]:
+        """Return how little promising a broker of the metadata is."""
+        node = self.cluster.nodes[node_id]
+        is_idle, failed_ms = bool(self._idle.get(node_id)), self._failed_ms.get(node_id, _NEVER)
+        doubted_ms = self._doubted_ms.get((node.host, node.port), _NEVER)
+        return not is_idle and failed_ms != _NEVER, doubted_ms, not is_idle, failed_ms
 
     # Metadata.
 
@@ -294,6 +312,11 @@ class Brokers:
             self.cluster.forget([name for name in self.cluster.topics if name not in listed])
         self.cluster.update(response, self.clock.monotonic_ms())
         self._drop_bootstrap_connections()
+
+    def doubt(self) -> None:
+        """Have other brokers asked before the one that told last: it may not know yet what they know."""
+        if self._told_by is not None:
+            self._doubted_ms[self._told_by] = self.clock.monotonic_ms()
 
     def _drop_bootstrap_connections(self) -> None:
         """From now on brokers are reached by their ids; a connection whose address is a broker's is kept for it."""

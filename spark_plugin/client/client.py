@@ -136,6 +136,7 @@ class Client:
             waiting = [name for name in sorted(wanted) if self._is_awaited(name, may_create, attempts)]
             if not waiting:
                 return {name: _info(cluster.topics[name]) for name in sorted(wanted) if name in cluster.topics}
+            self._brokers.doubt()
             code = cluster.topic_errors.get(waiting[0], ErrorCode.LEADER_NOT_AVAILABLE)
             attempts.failed(BrokerError(code, f"topic {waiting[0]!r}: {code.text}"))
 
@@ -149,7 +150,7 @@ class Client:
             return code.retriable
         if may_create:
             return attempts.age_ms < GONE_MS
-        return not attempts.count and len(cluster.nodes) > 1  # another broker may know it already
+        return not attempts.count and len(cluster.nodes) > 1  # another broker, which is asked next, may know it already
 
     # Offsets and records.
 
@@ -327,6 +328,10 @@ class Client:
     def doubt_leaders(self) -> None:
         """Ask for metadata again before the next use: an answer said that it is wrong."""
         self._leaders.doubt()
+
+    def doubt_topics(self) -> None:
+        """Ask other brokers first from now on: the one that told last lacks a topic or a partition."""
+        self._brokers.doubt()
 
     def lease(self, node_id: int) -> Connection:
         """Return a connection that nobody else uses until `release`: for requests in a pipeline.

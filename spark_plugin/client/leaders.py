@@ -67,7 +67,9 @@ class Leaders:
             leader = self._brokers.cluster.leader_of(partition)
             if leader is not None:
                 return leader
-            attempts.failed(self._no_leader(partition, attempts))
+            failure = self._no_leader(partition, attempts)
+            self._brokers.doubt()
+            attempts.failed(failure)
 
     def learn(self, topics: set[str] | None, attempts: Attempts, *, may_create: bool = False) -> None:
         """Ask for metadata until a broker answers; None is all topics."""

@@ -182,7 +182,7 @@ class StreamReader:
         return start if end == begin else json_object(end)
 
     def _survey(self, known: Collection[TopicPartition] = (), may_lack: Collection[str] = ()) -> Survey:
-        """Return which partitions there are; while something is missing they are asked for again.
+        """Return which partitions there are; while something is missing another broker is asked.
 
         A broker that lags behind may not have heard of it yet, and the right to see a topic may be away for a moment.
         A topic that was made again may have fewer.
@@ -209,6 +209,7 @@ class StreamReader:
                 missing = {one.topic for one in set(known).difference(found.partitions)}
                 if not missing or is_last or missing <= self._topic_ids.changed(found.topic_ids):
                     return found
+            self._client.doubt_topics()
             attempts += 1
             self._sleep(pause_ms / 1_000)
 

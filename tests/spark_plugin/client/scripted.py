@@ -180,6 +180,7 @@ class Network:
     topic_ids: dict[str, UUID] = attrs.field(factory=dict)
     topic_errors: dict[str, int] = attrs.field(factory=dict)
     leader_epoch: int = 7
+    tried: list[str] = attrs.field(factory=list)
 
     def broker(self, node_id: int, host: str, port: int = 9092) -> Broker:
         """Add a broker that knows of versions and metadata."""
@@ -222,6 +223,7 @@ class Network:
         return MetadataResponseTopic(error_code=error, name=name, topic_id=topic_id, partitions=partitions)
 
     def connect(self, host: str, port: int, *, timeout_ms: int) -> FakeTransport:
+        self.tried.append(host)
         broker = self.brokers.get((host, port))
         if broker is None or broker.is_down:
             raise ConnectionFailedError(f"{host}:{port}: connection refused")
