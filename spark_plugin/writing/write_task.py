@@ -226,7 +226,7 @@ class TaskWriter:
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> WrittenPartition:
         """See `write_partition`."""
-        partition_id = 0 if self.identity is None else self.identity.partition_id
+        partition_id, _ = self._attempt
         began_at_ms, began_ms = self.clock.now_ms(), self.clock.monotonic_ms()
         sorter = RowSorter(
             self.plan.positions,

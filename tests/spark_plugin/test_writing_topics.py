@@ -348,6 +348,21 @@ def test_what_a_late_attempt_wrote_that_never_told_is_aborted_too(kit: Kit, atte
     assert kit.admin.list_transactions(pattern=f"odradek-{plan.job_id}-0-.*", states=["Ongoing"]) == []
 
 
+@pytest.mark.parametrize("attempt", [1, 4, 6])
+def test_what_earlier_attempts_left_open_is_aborted_when_a_later_one_is_committed(kit: Kit, attempt: int) -> None:
+    topic = kit.new_topic(1)
+    plan = plan_of(kit, ["value"], {"topic": topic, "exactlyOnce": "true"})
+    written = []
+    for number in range(attempt + 1):
+        identity = TaskIdentity(None, None, None, 0, number, 1)
+        writer = TaskWriter(plan, client_for(plan.client), SystemPausingClock(), identity)
+        written.append(writer.write([batch_of(["value"], [(b"%d" % number,)])]))
+    commit(plan, written[-1:])
+
+    assert kit.admin.list_transactions(pattern=f"odradek-{plan.job_id}-0-.*", states=["Ongoing"]) == []
+    assert [row[1] for row in kit.consumed(topic, is_read_committed=True)] == [b"%d" % attempt]
+
+
 def test_a_killed_task_that_begins_after_the_abort_writes_nothing(kit: Kit) -> None:
     topic = kit.new_topic(2)
     plan = plan_of(kit, ["value", "partition"], {"topic": topic, "exactlyOnce": "true"})
