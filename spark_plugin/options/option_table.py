@@ -199,8 +199,9 @@ OPTIONS: Final[tuple[Option, ...]] = (
         is_ours=True,
         doc="About how many bytes of the log one task reads at most: as indexes and manifests tell where files are"
         " read, else as if the bytes of a log were spread evenly. Applied before `maxRecordsPerPartition` and"
-        " `minPartitions`. A stream ignores it, with a warning: a micro-batch that is repeated has to be cut as it was,"
-        " and how many bytes it has depends on when that is asked.",
+        " `minPartitions` where brokers are read, after them where files are. A stream ignores it, with a warning: a"
+        " micro-batch that is repeated has to be cut as it was, and how many bytes it has depends on when that is"
+        " asked.",
     ),
     Option(
         name="maxOffsetsPerTrigger",

@@ -1,12 +1,13 @@
 """Pure core: cuts ranges of offsets into pieces, each of which becomes a task.
 
-Three options cut, in this order; what one cut, the next cuts on:
+Three options cut, in this order where brokers are read; what one cut, the next cuts on:
 
     maxBytesPerPartition      at the marks of a partition, where known bytes add up      (ours alone)
     maxRecordsPerPartition    into equal pieces of at most so many offsets
     minPartitions             when there are fewer pieces than that: the larger ones, by their share of the offsets
 
 The last two count offsets, as Spark's Kafka connector does, and give the same pieces as it: gaps count like records.
+Where files are read bytes come last: what the other two cut is cut on, or packed, by what indexes and manifests say.
 
 *Source:* `KafkaOffsetRangeCalculator` of Spark's Kafka connector 4.2.0, whose answers the tests hold.
 """
