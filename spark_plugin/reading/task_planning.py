@@ -19,7 +19,7 @@ from ..direct.settings import direct_settings
 from ..errors import OptionError
 from ..schema import projection_of
 from .read_task import ReadTask
-from .splitting import split, split_by_bytes, warning_of_small_pieces
+from .splitting import split, warning_of_small_pieces
 from .survey import log_ends, log_marks
 
 if TYPE_CHECKING:
@@ -85,7 +85,10 @@ class TaskPlanner:
         try:
             return log_marks(client, [one.topic_partition for one in ranges])
         except ClientError as error:
-            _log.warning("maxBytesPerPartition has no effect: no broker says how large its logs are: %s", error)
+            _log.warning(
+                "maxBytesPerPartition does not cut what is read from brokers: none says how large its logs are: %s",
+                error,
+            )
             return {}
 
     def _task(self, pieces: Sequence[Piece], topic_ids: Mapping[str, uuid.UUID]) -> ReadTask:
@@ -147,9 +150,8 @@ class TaskPlanner:
 def _cut(pieces: Iterable[Piece], marks: Mapping[TopicPartition, Marks], max_bytes: int) -> Iterator[Piece]:
     """Yield pieces, those of brokers cut by bytes, as files and objects are cut already."""
     for piece in pieces:
-        if isinstance(piece, BrokerPiece) and piece.range.topic_partition in marks:
-            parts = split_by_bytes(piece.range, marks[piece.range.topic_partition], max_bytes)
-            yield from (BrokerPiece(part) for part in parts)
+        if isinstance(piece, BrokerPiece):
+            yield from map(BrokerPiece, split([piece.range], max_bytes=max_bytes or None, marks=marks))
         else:
             yield piece
 

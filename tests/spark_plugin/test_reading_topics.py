@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from odradek.client import TopicPartition
 from odradek.kernel.errors import OdradekError
+from odradek.spark_plugin.client.errors import UnsupportedVersionError
 from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError, SchemaError
+from odradek.spark_plugin.reading import task_planning
 from odradek.spark_plugin.reading.batch_reader import BatchReader
 from odradek.spark_plugin.reading.read_task import ReadTask, read
 from odradek.testing.running_broker import RunningBroker, running_broker
@@ -100,6 +102,23 @@ def test_tasks_are_cut_by_bytes(kit: Kit, places: dict[str, str]) -> None:
 
     assert [len(task.pieces) for task in tasks] == [1] * 6  # 40 batches of about 270 bytes, and a small one
     assert rows_of(tasks) == kit.consumed(topic)
+
+
+def test_where_no_broker_says_how_large_logs_are_a_warning_tells_what_is_not_cut(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = kit.new_topic()
+    kit.fill(topic, 20)
+
+    def refuse(*_: Any) -> Any:
+        raise UnsupportedVersionError("the broker does not answer DescribeLogDirs")
+
+    monkeypatch.setattr(task_planning, "log_marks", refuse)
+    with caplog.at_level(logging.WARNING):
+        tasks = reader_of(kit, topic, {"maxBytesPerPartition": 100, "dataDir": "/there/is/none"}).plan()
+
+    assert len(tasks) == 1
+    assert "maxBytesPerPartition does not cut what is read from brokers: none says how large" in caplog.text
 
 
 def test_a_range_is_read_from_the_middle_of_a_batch_to_the_middle_of_another(kit: Kit) -> None:
