@@ -71,7 +71,6 @@ class StreamReader:
     _topic_ids: TopicIds = attrs.field(factory=TopicIds)
     _initial: dict[TopicPartition, int] | None = None
     _refused: AssignmentError | OptionError | None = None
-    _is_first: bool = False
     _known_ends: Offsets | None = None
     _now_ms: Callable[[], int] = monotonic_ms
     _sleep: Callable[[float], None] = time.sleep
@@ -98,16 +97,15 @@ class StreamReader:
         Where the options and the topics do not fit it is nowhere, and `latest_offset` raises what is wrong.
 
         Raises:
+            OptionError: A file that an option of a client names cannot be used.
             ClientError: No broker answers, or one refuses.
         """
         if self._initial is None:
-            client = self._client
+            client = self._client  # outside: that an option of a client is wrong is told at once
             try:
                 self._initial = self._starting(client)
             except (AssignmentError, OptionError) as error:
                 self._initial, self._refused = {}, error
-            else:
-                self._is_first = True
         return json_object(self._initial)
 
     def _starting(self, client: Client) -> dict[TopicPartition, int]:
@@ -176,8 +174,7 @@ class StreamReader:
         new = [one for one in found.partitions if one not in begin]
         earliest = offsets_at(self._client, dict.fromkeys(new, EARLIEST), is_read_committed=self._is_read_committed)
         end = self._triggers.end(begin, latest, earliest=earliest, now_ms=self._now_ms(), is_limited=is_limited)
-        is_first, self._is_first = self._is_first and begin == self._initial and START not in start, False
-        if is_first:
+        if begin == self._initial and START not in start:
             return json_object_with_start(end, begin)
         return start if end == begin else json_object(end)
 

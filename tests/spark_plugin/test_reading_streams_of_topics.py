@@ -213,6 +213,13 @@ def test_available_now_reads_nothing_where_it_begins_behind_the_end_that_it_keep
     assert latest(reader, end) == end
 
 
+def test_the_end_of_a_first_batch_may_be_asked_for_twice(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, EARLIEST)
+    start = reader.initial_offset()
+
+    assert latest(reader, start) == latest(reader, start) == {topic: {"0": 20}, "@start": {topic: {"0": 0}}}
+
+
 def test_progress_knows_the_true_ends(kit: Kit, topic: str) -> None:
     reader = reader_of(kit, topic, {**EARLIEST, "maxOffsetsPerTrigger": 5})
 
