@@ -35,7 +35,7 @@ from odradek.plugins.storage_segment.formats import (
     segment_file_name,
 )
 
-from .pieces import AbortedRange, Tail
+from .pieces import AbortedRange, Owner, Tail
 from .planning import LocalSegment, LocalView, needs_index
 from .sparse_index import BEGINNING, SparseIndex
 
@@ -95,7 +95,7 @@ def find_log(files: Files, data_dirs: Sequence[str], partition: str, facts: Part
     reasons = []
     for data_dir in data_dirs:
         try:
-            _check_owner(files, Path(data_dir), facts)
+            _check_owner(files, Path(data_dir), facts.owner)
             directory = Path(data_dir) / partition
             check_topic_id(files, directory, facts.topic_id)
         except CannotReadError as exc:
@@ -117,15 +117,15 @@ def _decoded(files: Files, path: Path, decode: Callable[[bytes], T], missing: st
         raise CannotReadError(f"{path}: {exc}") from exc
 
 
-def _check_owner(files: Files, data_dir: Path, facts: PartitionFacts) -> None:
+def _check_owner(files: Files, data_dir: Path, owner: Owner) -> None:
     missing = f"{data_dir} is no log directory of a broker: there is no {META_PROPERTIES}"
     meta = _decoded(files, data_dir / META_PROPERTIES, decode_meta_properties, missing)
-    if facts.cluster_id and meta.cluster_id and meta.cluster_id != facts.cluster_id:
-        raise CannotReadError(f"{data_dir} belongs to the cluster {meta.cluster_id}, the brokers to {facts.cluster_id}")
-    if facts.leader_id >= 0 and meta.node_id >= 0 and meta.node_id != facts.leader_id:
+    if owner.cluster_id and meta.cluster_id and meta.cluster_id != owner.cluster_id:
+        raise CannotReadError(f"{data_dir} belongs to the cluster {meta.cluster_id}, the brokers to {owner.cluster_id}")
+    if owner.leader_id >= 0 and meta.node_id >= 0 and meta.node_id != owner.leader_id:
         # A follower may have records that its leader never had, until it hears so.
         raise CannotReadError(
-            f"{data_dir} belongs to node {meta.node_id}, and node {facts.leader_id} leads the partition"
+            f"{data_dir} belongs to node {meta.node_id}, and node {owner.leader_id} leads the partition"
         )
 
 

@@ -324,8 +324,7 @@ def _find_again(
         piece.topic_id,
         last_stable_offset=rest.end,
         high_watermark=_OFFSET_MAX,
-        cluster_id=piece.owner.cluster_id,
-        leader_id=piece.owner.leader_id,
+        owner=piece.owner,
     )
     settings = piece.settings
     local = tier = None

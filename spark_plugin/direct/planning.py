@@ -42,16 +42,14 @@ class PartitionFacts:
         last_stable_offset: Below it every transaction is decided, and every record on every replica that counts.
         high_watermark: Below it records are committed; at least the last stable offset.
         log_start_offset: Below it records were deleted.
-        cluster_id: Whose partition; empty where that is not known.
-        leader_id: The node that leads it; -1 where that is not known.
+        owner: Whose files and objects may be read.
     """
 
     topic_id: uuid.UUID
     last_stable_offset: int
     high_watermark: int
     log_start_offset: int = 0
-    cluster_id: str = ""
-    leader_id: int = -1
+    owner: Owner = attrs.field(factory=Owner)
 
 
 @attrs.frozen
@@ -211,7 +209,7 @@ def _direct(
                 tail=segment.tail,
                 aborted=overlapping(local.aborted, part.start, part.end),
                 settings=settings,
-                owner=Owner(facts.cluster_id, facts.leader_id),
+                owner=facts.owner,
             )
             for part in parts
         ], end
@@ -254,7 +252,7 @@ def _tier_pieces(
             anchor_offset=part.anchor_offset,
             aborted=overlapping(aborted, part.start, part.end),
             settings=settings,
-            owner=Owner(facts.cluster_id, facts.leader_id),
+            owner=facts.owner,
         )
 
 

@@ -149,10 +149,10 @@ class TierReader:
             self._cluster_id = load_cluster_id(self._store)
         if self._cluster_id is None:
             raise CannotReadError(f"{self._store.url} holds no tiers: there is no odradek.json; is the prefix right?")
-        if facts.cluster_id and self._cluster_id != facts.cluster_id:
+        if facts.owner.cluster_id and self._cluster_id != facts.owner.cluster_id:
             raise CannotReadError(
                 f"{self._store.url} holds the tiers of the cluster {self._cluster_id}, the brokers belong to "
-                f"{facts.cluster_id}"
+                f"{facts.owner.cluster_id}"
             )
 
     def _newest(self, partition: TopicIdPartition, start: int) -> Manifest | None:

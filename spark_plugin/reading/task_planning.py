@@ -14,7 +14,7 @@ from odradek.kernel.errors import ConfigError
 
 from ..client import ClientSettings
 from ..client.errors import ClientError
-from ..direct.pieces import BrokerPiece
+from ..direct.pieces import BrokerPiece, Owner
 from ..direct.settings import direct_settings
 from ..errors import OptionError
 from ..schema import projection_of
@@ -139,8 +139,7 @@ class TaskPlanner:
                 last_stable_offset=stable.latest[one],
                 high_watermark=max(high.latest[one], stable.latest[one]),
                 log_start_offset=stable.earliest[one],
-                cluster_id=client.cluster_id,
-                leader_id=client.leader_of(one),
+                owner=Owner(client.cluster_id, client.leader_of(one)),
             )
             for one in wanted
             if topic_ids[one.topic].int

@@ -35,6 +35,7 @@ from odradek.plugins.storage_tiered.names import BUCKET_FILE, manifest_name
 from odradek.plugins.storage_tiered.names import segment_file_name as stored_name
 from odradek.spark_plugin.direct import BrokerPiece, DirectSettings, PartitionFacts, Piece, PieceGoneError, Sources
 from odradek.spark_plugin.direct.opening import open_piece
+from odradek.spark_plugin.direct.pieces import Owner
 from odradek.spark_plugin.ranges import OffsetRange
 from odradek.testing.object_stores import MemoryObjectStore
 
@@ -171,7 +172,7 @@ class Log:
 
     def facts(self) -> PartitionFacts:
         """Return what brokers say."""
-        return PartitionFacts(TOPIC_ID, self.last_stable_offset, self.end_offset, 0, CLUSTER_ID, NODE_ID)
+        return PartitionFacts(TOPIC_ID, self.last_stable_offset, self.end_offset, 0, Owner(CLUSTER_ID, NODE_ID))
 
     def open_at(self, offset: int) -> dict[int, int]:
         """Return the transactions that are open at an offset: producer to first offset."""

@@ -189,7 +189,7 @@ def test_what_moved_is_not_found_in_a_copy_that_the_plan_would_not_have_read(
     dirs = (str(tmp_path / "a"), str(tmp_path / "b"))
     sources, warnings = sources_for(attrs.evolve(settings_for(has_store=from_store), data_dirs=dirs), tier.store)
     end = log.segments[1].base_offset
-    facts = {TOPIC_PARTITION: attrs.evolve(log.facts(), leader_id=NODE_ID)}
+    facts = {TOPIC_PARTITION: log.facts()}
     [pieces] = sources.plan_pieces([OffsetRange(*TOPIC_PARTITION, 0, end)], facts, is_read_committed=False)
     assert {type(piece) for piece in pieces} == {TierPiece if from_store else SegmentPiece}
     if from_store:
@@ -211,7 +211,7 @@ def test_a_log_that_moved_to_another_disk_of_its_broker_is_found_there(log: Log,
     names = ("a", "b", "c")
     sources, _ = sources_for(attrs.evolve(settings_for(), data_dirs=tuple(str(tmp_path / name) for name in names)))
     end = log.last_stable_offset
-    facts = {TOPIC_PARTITION: attrs.evolve(log.facts(), leader_id=NODE_ID)}
+    facts = {TOPIC_PARTITION: log.facts()}
     [pieces] = sources.plan_pieces([OffsetRange(*TOPIC_PARTITION, 0, end)], facts, is_read_committed=True)
     write_data_dir(tmp_path / "c", log)
     shutil.rmtree(directory)

@@ -12,6 +12,7 @@ from odradek.kernel.records.batch import CorruptRecordsError, iterate_batches
 from odradek.spark_plugin.direct import BrokerPiece, DirectReadError, PartitionFacts, SegmentPiece, TierPiece
 from odradek.spark_plugin.direct.batches import Visibility
 from odradek.spark_plugin.direct.opening import open_piece
+from odradek.spark_plugin.direct.pieces import Owner
 from odradek.spark_plugin.direct.tier import store_of
 from odradek.spark_plugin.ranges import OffsetRange
 from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
@@ -60,13 +61,13 @@ def _told(data_dir: Path, facts: PartitionFacts, *, is_read_committed: bool = Tr
 
 
 def test_a_directory_of_another_cluster_is_not_read(data_dir: Path, log: Log) -> None:
-    warning = _told(data_dir, attrs.evolve(log.facts(), cluster_id="another"))
+    warning = _told(data_dir, attrs.evolve(log.facts(), owner=Owner("another", NODE_ID)))
 
     assert f"belongs to the cluster {CLUSTER_ID}, the brokers to another" in warning
 
 
 def test_a_directory_of_a_follower_is_not_read(data_dir: Path, log: Log) -> None:
-    warning = _told(data_dir, attrs.evolve(log.facts(), leader_id=6))
+    warning = _told(data_dir, attrs.evolve(log.facts(), owner=Owner(CLUSTER_ID, 6)))
 
     assert f"belongs to node {NODE_ID}, and node 6 leads" in warning
 
@@ -144,7 +145,7 @@ def test_a_store_that_fails_is_told_once(tier: Tier, log: Log, fault: StoreFault
 def test_a_store_of_another_cluster_is_not_read(tier: Tier, log: Log) -> None:
     sources, warnings = sources_for(settings_for(has_store=True), tier.store)
     wanted = OffsetRange(*TOPIC_PARTITION, 0, log.last_stable_offset)
-    facts = {TOPIC_PARTITION: attrs.evolve(log.facts(), cluster_id="another")}
+    facts = {TOPIC_PARTITION: attrs.evolve(log.facts(), owner=Owner("another", NODE_ID))}
 
     assert sources.plan_pieces([wanted], facts, is_read_committed=True) == [[BrokerPiece(wanted)]]
     assert f"holds the tiers of the cluster {CLUSTER_ID}, the brokers belong to another" in warnings[0]
@@ -160,7 +161,7 @@ def test_an_empty_bucket_is_told(log: Log) -> None:
 def test_a_tier_that_knows_more_than_the_brokers_is_not_theirs(tier: Tier, log: Log) -> None:
     sources, warnings = sources_for(settings_for(has_store=True), tier.store)
     wanted = OffsetRange(*TOPIC_PARTITION, 0, 2)
-    facts = {TOPIC_PARTITION: PartitionFacts(TOPIC_ID, 2, 2, 0, CLUSTER_ID, NODE_ID)}
+    facts = {TOPIC_PARTITION: PartitionFacts(TOPIC_ID, 2, 2, 0, Owner(CLUSTER_ID, NODE_ID))}
 
     assert sources.plan_pieces([wanted], facts, is_read_committed=True) == [[BrokerPiece(wanted)]]
     assert "beyond the high watermark 2" in warnings[0]
