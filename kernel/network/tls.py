@@ -24,6 +24,7 @@ from .tls_records import RecordWalk
 
 if TYPE_CHECKING:
     from ..machine.network import Socket
+    from ..types import Buffer
     from .connection import Connection, Outgoing
     from .loop import EndpointMaker, Loop
     from .settings import TlsSettings
@@ -41,8 +42,13 @@ RECORDS_PER_TURN_MAX: Final = 96
 Work goes by records, not by bytes: a key update, 27 bytes, costs as much as the encryption of 16 KiB.
 """
 SILENT_RECORDS_MAX: Final = 128
-"""How many records in a row may bring no data. Clients send one, every some million records; a handshake takes few."""
+"""How many records may bring no data, beside those that are made up for. A handshake takes few of them."""
+SILENT_PER_FRAME: Final = 3
+"""So many are made up for by a whole frame, and one by 16 KiB of data; clients send one, every some million records."""
+SILENT_PER_TURN_MAX: Final = 48
+"""So many end a turn: what is held here goes before all sockets in each turn, for every connection that does so."""
 _CIPHERTEXT_BYTES: Final = 64 * 1024
+_RECORD_BYTES: Final = 16 * 1024
 _PLAINTEXT_BYTES: Final = 256 * 1024
 
 
@@ -94,6 +100,10 @@ class TlsEndpoint(Endpoint):
     Invariant: `_ciphertext` and what the outgoing BIO holds are sent before anything more is encrypted, so that memory
     for a slow reader stays bounded; until then nothing more is received, as what is received may have to be answered.
     What lies here undecrypted begins in `_incoming` and goes on in `_held`.
+
+    Of the records that came, `_heard_count` brought data; the others are silent, and those of a turn end at
+    `_silent_end`, all of them at `_silent_max`, which data and frames put off: an allowance, not a row, for a byte now
+    and then begins a row anew. It is never more than `SILENT_RECORDS_MAX` ahead, so nothing is saved up.
     """
 
     _is_plain: ClassVar[bool] = False
@@ -104,9 +114,12 @@ class TlsEndpoint(Endpoint):
     _ciphertext: memoryview = attrs.field(init=False, factory=lambda: memoryview(b""))
     _is_handshaken: bool = attrs.field(init=False, default=False)
     _records: RecordWalk = attrs.field(init=False, factory=RecordWalk)
-    _held: bytes = attrs.field(init=False, default=b"")
+    _held: Buffer = attrs.field(init=False, default=b"")
     _records_end: int = attrs.field(init=False, default=0)
-    _silent_from: int = attrs.field(init=False, default=0)
+    _heard_count: int = attrs.field(init=False, default=0)
+    _heard_bytes: int = attrs.field(init=False, default=0)
+    _silent_end: int = attrs.field(init=False, default=0)
+    _silent_max: int = attrs.field(init=False, default=SILENT_RECORDS_MAX)
 
     def on_event(self, mask: int) -> None:
         """Go on after an event: read, decrypt and process what is there, up to a bound."""
@@ -119,8 +132,9 @@ class TlsEndpoint(Endpoint):
 
     def _receive(self) -> None:
         connection = self.connection
-        received_bytes = self.loop.bytes_in
+        received_bytes, frames_count = self.loop.bytes_in, self.loop.frames_count
         self._records_end = self._records.count + RECORDS_PER_TURN_MAX
+        self._silent_end = self._records.count - self._heard_count + SILENT_PER_TURN_MAX
         try:
             # A record at a time: a short read says nothing about what is left.
             while self.loop.bytes_in - received_bytes < RECEIVE_BYTES_PER_TURN:
@@ -141,6 +155,7 @@ class TlsEndpoint(Endpoint):
             self.loop.close(self, f"receiving failed: {error.strerror or error}")
         except Exception as error:
             self.fail(error)
+        self._make_up(self.loop.frames_count - frames_count, self.loop.bytes_in - received_bytes)
         if connection.is_stopped:
             self._after_receiving()
         if connection.is_open:
@@ -154,7 +169,8 @@ class TlsEndpoint(Endpoint):
                 if self._is_handshaken:
                     # With a buffer to read into, the result is a count: typeshed tells it for sockets alone.
                     size_bytes = cast("int", self._tls.read(len(window), window))
-                    self._silent_from = self._records.count
+                    if size_bytes < len(window) or not self._tls.pending():
+                        self._heard_count += 1  # all of a record: it is never read together with the next
                     return size_bytes
                 self._shake_hands()
             except ssl.SSLWantReadError:
@@ -172,19 +188,30 @@ class TlsEndpoint(Endpoint):
             MalformedRequestError: Too much came that was no data.
         """
         count = self._records.count
-        if count - self._silent_from > SILENT_RECORDS_MAX:
-            raise MalformedRequestError(f"more than {SILENT_RECORDS_MAX} TLS records without data")
-        if count >= self._records_end or ((self._encrypted.pending or self.has_unsent) and not self._push()):
+        silent_count = count - self._heard_count
+        if silent_count > self._silent_max:
+            raise MalformedRequestError(f"{silent_count} of {count} TLS records were without data")
+        room = min(self._records_end - count, self._silent_end - silent_count)
+        if room <= 0 or ((self._encrypted.pending or self.has_unsent) and not self._push()):
             raise BlockingIOError
         ciphertext = self._held or self.socket.recv(_CIPHERTEXT_BYTES)
-        size_bytes = self._records.take(ciphertext, self._records_end - count)
+        size_bytes = self._records.take(ciphertext, room)
         if size_bytes < len(ciphertext):
+            ciphertext = memoryview(ciphertext)
             self._held = ciphertext[size_bytes:]
             ciphertext = ciphertext[:size_bytes]
         elif self._held:
             self._held = b""
         self._incoming.write(ciphertext)
         return size_bytes > 0
+
+    def _make_up(self, frames_count: int, size_bytes: int) -> None:
+        """Allow silent records for what came in a turn."""
+        self._heard_bytes += size_bytes
+        made_up_for = SILENT_PER_FRAME * frames_count + self._heard_bytes // _RECORD_BYTES
+        self._heard_bytes %= _RECORD_BYTES
+        silent_count = self._records.count - self._heard_count
+        self._silent_max = min(self._silent_max + made_up_for, silent_count + SILENT_RECORDS_MAX)
 
     def _shake_hands(self) -> None:
         try:

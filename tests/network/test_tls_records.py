@@ -12,7 +12,13 @@ import trio
 from odradek.kernel.network.endpoint import READ, WRITE
 from odradek.kernel.network.receive_memory import ReceiveMemory
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, SecurityProtocol
-from odradek.kernel.network.tls import RECORDS_PER_TURN_MAX, SILENT_RECORDS_MAX, server_context, tls_endpoint_maker
+from odradek.kernel.network.tls import (
+    RECORDS_PER_TURN_MAX,
+    SILENT_PER_TURN_MAX,
+    SILENT_RECORDS_MAX,
+    server_context,
+    tls_endpoint_maker,
+)
 from odradek.kernel.network.tls_records import RecordWalk
 from tests.connections import new_connection
 
@@ -140,7 +146,7 @@ def test_who_does_not_take_the_answers_to_its_key_updates_has_no_turns_until_it_
     request = framed(b"r" * 10)
     for at in range(len(request)):  # so that there is never too much without data
         served.wire.incoming += served.client.record(request[at : at + 1])
-        served.wire.incoming += served.client.key_updates(90, asks_for_one=True)
+        served.wire.incoming += served.client.key_updates(8, asks_for_one=True)
 
     served.endpoint.on_event(READ)
     turns = take_turns(served, 100)
@@ -175,6 +181,48 @@ def test_a_key_update_now_and_then_is_nobodys_fault(served: Served) -> None:
     assert len(served.loop.receiver.frames) == SILENT_RECORDS_MAX
     assert served.connection.is_open
     assert not served.connection.is_closing
+
+
+@pytest.mark.parametrize("whole_requests", [0, 500])
+def test_a_byte_now_and_then_does_not_make_up_for_key_updates(served: Served, whole_requests: int) -> None:
+    """Nor is what was not used of the allowance saved up."""
+    for _ in range(whole_requests):
+        served.wire.incoming += served.client.record(framed(b"n"))
+        served.endpoint.on_event(READ)
+    received_bytes, request = served.loop.bytes_in, framed(b"e" * 200)
+    for at in range(100):
+        served.wire.incoming += served.client.record(request[at : at + 1]) + served.client.key_updates(90)
+    while served.connection.wants_input and served.left_bytes:
+        served.endpoint.on_event(READ)
+
+    assert served.connection.is_closing
+    assert "without data" in served.connection.close_reason
+    assert served.loop.bytes_in - received_bytes <= 2
+
+
+def test_large_data_makes_up_for_a_key_update_now_and_then(served: Served) -> None:
+    data = bytes(1 << 14)
+    request = framed(b"n" + bytes(54 * len(data)))
+    for _ in range(5):
+        for at in range(0, len(request), len(data)):
+            served.wire.incoming += served.client.key_updates(1) + served.client.record(request[at : at + len(data)])
+            served.endpoint.on_event(READ)
+            take_turns(served, 100)
+
+    assert served.loop.receiver.frames == [request[4:]] * 5
+    assert not served.connection.is_closing
+
+
+def test_what_brings_no_data_ends_a_turn_early(served: Served) -> None:
+    served.wire.incoming += served.client.record(framed(b"e" * 9)[:1])
+    update = served.client.key_updates(1)
+    served.wire.incoming += update + served.client.key_updates(99)
+    before_bytes = served.left_bytes
+
+    served.endpoint.on_event(READ)
+
+    assert before_bytes - served.left_bytes <= len(update) * (SILENT_PER_TURN_MAX + 1)
+    assert served.endpoint in served.loop.resumed
 
 
 def test_hands_are_shaken_once_though_older_libraries_would_do_it_again(certificates: Certificates) -> None:
