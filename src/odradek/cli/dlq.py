@@ -181,12 +181,9 @@ def _configure_replay(parser: argparse.ArgumentParser) -> None:
     add_common_options(parser)
 
 
-_AS_LARGE_AS_THEY_CAME: Final = {"max_request_size": 1 << 26, "buffer_memory": 1 << 26, "compression_type": "gzip"}
-"""A dead letter may be as large as only who raises these and compresses can produce; every client has this codec."""
-
-
 async def _replay(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     from odradek.client import Producer
+    from odradek.client.failed_records import LARGE_SETTINGS
 
     partitions = _partitions(arguments, calls)
     target, chosen = arguments.to or arguments.topic, _chosen(arguments)
@@ -196,9 +193,8 @@ async def _replay(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     if arguments.dry_run:
         await replay.run(partitions, await _replayed(calls, group, partitions), None)
     else:
-        async with Producer(
-            {**client_settings(arguments, **_AS_LARGE_AS_THEY_CAME), "transactional.id": group}
-        ) as producer:
+        settings = {**client_settings(arguments, **LARGE_SETTINGS), "transactional.id": group}
+        async with Producer(settings) as producer:
             await producer.init_transactions()  # fences a replay that was interrupted, and may still be under way
             await replay.run(partitions, await _replayed(calls, group, partitions), producer)
     if arguments.json:

@@ -203,7 +203,7 @@ def client_settings(arguments: argparse.Namespace, **defaults: object) -> dict[s
 
     Args:
         arguments: Parsed by a parser with `add_client_options`.
-        defaults: The command's own wishes, dots as underscores.
+        defaults: The command's own wishes, dots as they are or as underscores.
 
     Raises:
         ConfigError: An option is no `key=value`.
