@@ -197,6 +197,11 @@ def _allowed(rules: PartitionRules, reason: ElectionReason) -> ElectionReason:
     return ElectionReason.UNCLEAN if rules.may_lose and may_be_unclean else reason
 
 
+def wanted_replicas(state: PartitionState) -> tuple[int, ...]:
+    """Return the replicas that the partition is to have in the end."""
+    return tuple(replica for replica in state.replicas if replica not in state.removing_replicas)
+
+
 def with_completed_reassignment(state: PartitionState) -> PartitionState:
     """Return the state without the replicas that a reassignment removes, once enough of those that stay are in sync.
 
@@ -205,7 +210,7 @@ def with_completed_reassignment(state: PartitionState) -> PartitionState:
     """
     if not (state.adding_replicas or state.removing_replicas):
         return state
-    kept = tuple(replica for replica in state.replicas if replica not in state.removing_replicas)
+    kept = wanted_replicas(state)
     isr = tuple(replica for replica in state.isr if replica in kept)
     adding = [replica for replica in state.adding_replicas if replica in kept]
     awaited = kept if len(adding) < len(state.removing_replicas) else adding

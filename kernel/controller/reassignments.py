@@ -30,7 +30,7 @@ from ..metadata.record_makers import changed_partition_record
 from ..wire.messages import api_45_alter_partition_reassignments as altering
 from ..wire.messages import api_46_list_partition_reassignments as listing
 from . import voter_steps
-from .partition_states import next_state, on_working_directories, rules_of
+from .partition_states import next_state, on_working_directories, rules_of, wanted_replicas
 from .replica_assignment import check_assignment
 from .rules import replica_directories
 
@@ -183,8 +183,7 @@ def _with_former_voters(state: PartitionState) -> PartitionState:
 
 def _check_size(state: PartitionState, replicas: Sequence[int], *, may_resize: bool) -> None:
     """See that a reassignment has as many replicas as there are, or will be when the one that goes on is done."""
-    settled = sum(replica not in state.removing_replicas for replica in state.replicas)
-    count = len(replicas)
+    settled, count = len(wanted_replicas(state)), len(replicas)
     if not may_resize and count != settled:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from .partition_states import wanted_replicas
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -41,11 +43,6 @@ def changes_voters(factory: ElectionFactory) -> bool:
 def voting(state: PartitionState) -> tuple[int, ...]:
     """Return who votes."""
     return state.voters or state.replicas
-
-
-def wanted_replicas(state: PartitionState) -> tuple[int, ...]:
-    """Return the replicas that the partition is to have in the end."""
-    return tuple(replica for replica in state.replicas if replica not in state.removing_replicas)
 
 
 def begun(state: PartitionState, target: tuple[int, ...]) -> PartitionState:

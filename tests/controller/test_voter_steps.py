@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.controller.voter_steps import begun, cancelled, changes_voters, told, voting, wanted_replicas
+from odradek.kernel.controller.partition_states import wanted_replicas
+from odradek.kernel.controller.voter_steps import begun, cancelled, changes_voters, told, voting
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.election_quorum.factory import QuorumElectionFactory
 

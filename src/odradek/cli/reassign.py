@@ -301,10 +301,7 @@ def _read_or_all(arguments: argparse.Namespace, action: str) -> dict[TopicPartit
 async def _read_ongoing(calls: ClusterCalls) -> dict[TopicPartition, tuple[int, ...]]:
     """Return what moves, and the replicas that it shall have."""
     ongoing = await calls.admin.list_partition_reassignments()
-    return {
-        partition: tuple(each for each in move.replicas if each not in move.removing_replicas)
-        for partition, move in ongoing.items()
-    }
+    return {partition: move.wanted for partition, move in ongoing.items()}
 
 
 def _all(calls: ClusterCalls) -> list[TopicPartition]:

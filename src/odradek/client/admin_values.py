@@ -147,6 +147,16 @@ class Reassignment:
     adding_replicas: tuple[int, ...]
     removing_replicas: tuple[int, ...]
 
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """The replicas that it is to have in the end."""
+        return tuple(each for each in self.replicas if each not in self.removing_replicas)
+
+    @property
+    def coming(self) -> tuple[int, ...]:
+        """Who gets it for good: whom an earlier plan was adding is told as added and removed."""
+        return tuple(each for each in self.adding_replicas if each not in self.removing_replicas)
+
 
 @attrs.frozen
 class ConfigEntry:

@@ -27,7 +27,7 @@ import attrs
 from odradek.kernel.api import IsrChange, KafkaError, MetadataChanged, PartitionState
 from odradek.kernel.controller import leader_announcements, voter_steps
 from odradek.kernel.controller.leader_announcements import announced_state
-from odradek.kernel.controller.partition_states import PartitionRules, voters_state
+from odradek.kernel.controller.partition_states import PartitionRules, voters_state, wanted_replicas
 from odradek.kernel.wire.messages.api_56_alter_partition import BrokerState, PartitionData
 from odradek.plugins.election_quorum.ballots import State
 from odradek.plugins.election_quorum.factory import QuorumElectionFactory
@@ -320,7 +320,7 @@ class ChangingReplicas(Model):
         state = self.state
         broken = {each for each in state.replicas if self.history[-1].lives[each] != self.brokers[each].life}
         if broken:
-            kept = tuple(each for each in voter_steps.wanted_replicas(state) if each not in broken)
+            kept = tuple(each for each in wanted_replicas(state) if each not in broken)
             kept = kept or tuple(each for each in voter_steps.voting(state) if each not in broken)
             self.publish(voters_state(state, voter_steps.begun(state, kept), self.rules))
 
@@ -431,7 +431,7 @@ def removes_many() -> Iterator[None]:
     """Make all of a reassignment one step."""
 
     def at_once(state: PartitionState, _isr: Any, _live: Any) -> Any:
-        target = voter_steps.wanted_replicas(state)
+        target = wanted_replicas(state)
         return None if set(target) == set(voter_steps.voting(state)) else target
 
     with patch.object(voter_steps, "_next_voters", at_once):

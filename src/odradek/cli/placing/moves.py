@@ -90,10 +90,9 @@ def _move_of(
         state = State.DONE if info.replicas == wanted else State.OTHERWISE
         return Move(partition, wanted, info.replicas, state)
     whole = _size_of(partition, info, reassignment, sizes)
-    # Whom an earlier plan was adding is told as added and removed: nothing more is copied to it.
-    adding = [each for each in reassignment.adding_replicas if each not in reassignment.removing_replicas]
-    copied = sum(min(sizes.get(each, {}).get(partition, 0), whole) for each in adding)
-    total = whole * len(adding)
+    coming = reassignment.coming  # nothing more is copied to whom an earlier plan was adding
+    copied = sum(min(sizes.get(each, {}).get(partition, 0), whole) for each in coming)
+    total = whole * len(coming)
     return Move(partition, wanted, reassignment.replicas, State.MOVING, copied, total)
 
 
