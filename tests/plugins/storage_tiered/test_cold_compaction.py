@@ -283,13 +283,17 @@ async def test_visits_let_nothing_leave_the_disk_during_a_pass_and_make_up_for_i
     house.close()
 
 
-async def test_records_that_are_deleted_during_a_pass_leave_the_store_after_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("local_records", [0, 12])
+async def test_records_that_are_deleted_during_a_pass_leave_the_store_after_it(
+    tmp_path: Path, local_records: int
+) -> None:
     store = MemoryObjectStore()
     house = House(tmp_path, store)
     put(house, updates(40))
     async with house.running():
         await house.visit()
-        cold, end = house.log.cold_segments, house.log.local_log_start_offset
+        cold, border = house.log.cold_segments, house.log.local_log_start_offset
+        end = border + local_records
 
         steps_of_pass = steps(house)
         house.log.hold_segments(are_read=True)
@@ -309,7 +313,8 @@ async def test_records_that_are_deleted_during_a_pass_leave_the_store_after_it(t
 
         newest = manifest_of(load_newest(store, PARTITION))
         assert newest.log_start_offset == house.log.log_start_offset == end
-        assert newest.segments[0].base_offset >= end
+        assert newest.segments[0].base_offset >= border
+        assert newest.segments[0].next_offset > end
         gone = rewritten - set(newest.object_names())
         assert gone
         assert not gone & set(store.objects)
