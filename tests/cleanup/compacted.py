@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import attrs
 import trio
 
+from odradek.kernel.cleanup.compaction_job import CompactionJob
 from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
 from odradek.kernel.cleanup.log_states import Policies
-from odradek.kernel.cleanup.workers import ThreadWorker
+from odradek.kernel.cleanup.retention import Retention, RetentionSettings
+from odradek.kernel.cleanup.workers import ThreadWorker, Worker, start_worker
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.machine.files import Files
@@ -36,6 +38,7 @@ from tests.partitions.hosted import Hosted
 
 TOPIC = "t"
 MEMORY = 1 << 20
+SETTINGS = CompactorSettings(True, 1, MEMORY, 0.9, 100, 1e300, 15_000)
 
 
 class Seen(NamedTuple):
@@ -59,6 +62,53 @@ class Wanted(NamedTuple):
 
 async def no_retention(_replica: Replica, _settings: CleanupSettings) -> None:
     """Delete nothing after a pass."""
+
+
+def on_thread(job: CompactionJob) -> Worker:
+    """Begin a worker as the machine's threads have it."""
+    return ThreadWorker(job, real_machine())
+
+
+def in_process(job: CompactionJob) -> Worker:
+    """Begin a worker as brokers do."""
+    return start_worker(job, machine=real_machine())
+
+
+def compactor_on(
+    hosted: Hosted,
+    start: Callable[[CompactionJob], Worker] = on_thread,
+    *,
+    policies: Policies | None = None,
+    settings: Callable[[], CompactorSettings] = lambda: SETTINGS,
+    after_pass: Callable[[Replica, CleanupSettings], Awaitable[None]] = no_retention,
+) -> Compactor:
+    """Make the compactor of hosted replicas; with our policies, unless it is told of others."""
+    return Compactor(
+        replicas=hosted.replicas,
+        policies=policies or Policies(odradek_cleanup_policies()),
+        clock=hosted.clock,
+        threads=SystemThreads(),
+        settings=settings,
+        start_worker=start,
+        after_pass=after_pass,
+    )
+
+
+def retention_on(
+    hosted: Hosted,
+    policies: Policies | None = None,
+    carry: Callable[[Replica, int], None] = lambda _replica, _below: None,
+) -> Retention:
+    """Make the retention of hosted replicas; with our policies, unless it is told of others."""
+    return Retention(
+        replicas=hosted.replicas,
+        full_disks=hosted.lifecycle.full_disks,
+        policies=policies or Policies(odradek_cleanup_policies()),
+        clock=hosted.clock,
+        threads=SystemThreads(),
+        settings=lambda: RetentionSettings(300_000),
+        carry=carry,
+    )
 
 
 class CompactedTopic:
@@ -93,15 +143,13 @@ class CompactedTopic:
         topic.plan = attrs.evolve(topic.plan, cleanup=cleanup)
 
     def make_compactor(self, memory_bytes: int = MEMORY) -> Compactor:
-        return Compactor(
-            replicas=self.hosted.replicas,
-            policies=Policies(odradek_cleanup_policies()),
-            clock=self.hosted.clock,
-            threads=SystemThreads(),
-            settings=lambda: CompactorSettings(True, 1, memory_bytes, 0.9, 100, 1e300, 15_000),
-            start_worker=lambda job: ThreadWorker(job, real_machine()),
-            after_pass=no_retention,
-        )
+        return compactor_on(self.hosted, settings=lambda: attrs.evolve(SETTINGS, dedupe_buffer_size=memory_bytes))
+
+    def let_segments_grow_to(self, segment_bytes: int) -> None:
+        """Alter the topic's segment.bytes; compaction makes no larger ones of several."""
+        topic = self.hosted.replicas.topics[self.name]
+        log_config = attrs.evolve(self.log_config, segment_bytes=segment_bytes)
+        topic.plan = attrs.evolve(topic.plan, log_config=log_config)
 
     @property
     def replica(self) -> Replica:

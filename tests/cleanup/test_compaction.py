@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
 import pytest
 
 from odradek.kernel.partitions.transaction_index import (
@@ -364,9 +363,7 @@ def test_what_a_pass_left_outlives_a_crash_and_starts_that_end_before_logs_are_o
     topic.roll()
     topic.put([(b"z", b"end")])
     before = len(topic.batches())
-    topic.hosted.replicas.topics["t"].plan = attrs.evolve(
-        topic.hosted.replicas.topics["t"].plan, log_config=attrs.evolve(topic.log_config, segment_bytes=200)
-    )
+    topic.let_segments_grow_to(200)
     assert topic.compact()
     batches = topic.batches()
     assert len(batches) == before - 1

@@ -11,15 +11,14 @@ import pytest
 import trio
 
 from odradek.kernel.cleanup.log_states import Policies
-from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, CleanupSettings, Deletion, LogState
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.contracts.tiering import TierSettings
-from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.types import IsolationLevel
 from odradek.plugins.cleanup.delete import DeletePolicy
 from odradek.testing.far_tier import FarTier
+from tests.cleanup.compacted import retention_on
 from tests.partitions.hosted import Hosted
 
 SMALL = LogConfig(segment_bytes=200)
@@ -51,16 +50,7 @@ class DeletesBelow(CleanupPolicy):
 def clean(hosted: Hosted, policies: Policies | None = None, **settings: int | tuple[str, ...]) -> Replica:
     topic = hosted.replicas.topics["t"]
     topic.plan = attrs.evolve(topic.plan, cleanup=CleanupSettings(**settings))  # type: ignore[arg-type] # by name
-    retention = Retention(
-        replicas=hosted.replicas,
-        full_disks=hosted.lifecycle.full_disks,
-        policies=policies or Policies({"delete": DeletePolicy()}),
-        clock=hosted.clock,
-        threads=SystemThreads(),
-        settings=lambda: RetentionSettings(300_000),
-        carry=lambda replica, below: None,
-    )
-    trio.run(retention.clean)
+    trio.run(retention_on(hosted, policies or Policies({"delete": DeletePolicy()})).clean)
     return hosted.replicas.get("t", 0)
 
 

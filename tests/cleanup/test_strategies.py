@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 
+import attrs
 import pytest
 import trio
 
 from odradek.kernel.api import CleanupPlan, CleanupPolicy, Compaction, Expiry, LogState, RecordView
-from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
+from odradek.kernel.cleanup.compactor import Compactor
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.metrics import cleanup_metrics
-from odradek.kernel.cleanup.retention import Retention, RetentionSettings
-from odradek.kernel.cleanup.workers import start_worker
-from odradek.kernel.machine.system.machine import real_machine
-from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.cleanup.retention import Retention
 from odradek.kernel.records.batch import read_header
-from odradek.plugins.cleanup import odradek_cleanup_policies
-from tests.cleanup.compacted import CompactedTopic, Seen, Wanted, no_retention
+from tests.cleanup.compacted import (
+    SETTINGS,
+    CompactedTopic,
+    Seen,
+    Wanted,
+    compactor_on,
+    in_process,
+    retention_on,
+)
 
 EXPIRES = "odradek.expires.at"
 
@@ -54,27 +58,12 @@ def values(topic: CompactedTopic) -> list[bytes | None]:
 
 def compactor_of(topic: CompactedTopic, policies: Mapping[str, CleanupPolicy]) -> Compactor:
     """Make one whose workers are processes."""
-    return Compactor(
-        replicas=topic.hosted.replicas,
-        policies=Policies(policies),
-        clock=topic.hosted.clock,
-        threads=SystemThreads(),
-        settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 15_000),
-        start_worker=partial(start_worker, machine=real_machine()),
-        after_pass=no_retention,
-    )
+    settings = attrs.evolve(SETTINGS, io_buffer_size=1 << 19)
+    return compactor_on(topic.hosted, in_process, policies=Policies(policies), settings=lambda: settings)
 
 
 def retain(topic: CompactedTopic) -> Retention:
-    retention = Retention(
-        replicas=topic.hosted.replicas,
-        full_disks=topic.hosted.lifecycle.full_disks,
-        policies=Policies(odradek_cleanup_policies()),
-        clock=topic.hosted.clock,
-        threads=SystemThreads(),
-        settings=lambda: RetentionSettings(1),
-        carry=lambda replica, below: None,
-    )
+    retention = retention_on(topic.hosted)
     trio.run(retention.clean)
     return retention
 

@@ -20,18 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.kernel.cleanup.compaction_job import CompactionJob, Step
-from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
-from odradek.kernel.cleanup.log_states import Policies
-from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.cleanup.workers import ThreadWorker
 from odradek.kernel.errors import StorageError
 from odradek.kernel.machine.system.machine import real_machine
-from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.key_table import NO_VERSION, last_header, number_of
-from odradek.plugins.cleanup import odradek_cleanup_policies
 from odradek.testing.faults import FaultyFiles, PowerLoss
-from tests.cleanup.compacted import CompactedTopic, Seen, Wanted, no_retention
+from tests.cleanup.compacted import CompactedTopic, Seen, Wanted, compactor_on, retention_on
 
 VERSION, EXPIRES = "version", "odradek.expires.at"
 KEYS = st.sampled_from([b"a", b"b", b"c", b"long" * 20])
@@ -179,31 +174,13 @@ class World:
 
     def compact_in_part(self, steps: int) -> None:
         worker = type("CutShortThere", (CutShort,), {"steps": steps})
-        compactor = Compactor(
-            replicas=self.topic.hosted.replicas,
-            policies=Policies(odradek_cleanup_policies()),
-            clock=self.topic.hosted.clock,
-            threads=SystemThreads(),
-            settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 100, 1e300, 15_000),
-            start_worker=worker,
-            after_pass=no_retention,
-        )
-        self.topic.compact(compactor)
+        self.topic.compact(compactor_on(self.topic.hosted, worker))
 
     def delete(self, retention_bytes: int) -> None:
         """Have retention run; a reader loses what lies in the segments that go, and nothing else."""
         before = self.topic.committed()
         self.configure(retention_bytes=retention_bytes)
-        retention = Retention(
-            replicas=self.topic.hosted.replicas,
-            full_disks=self.topic.hosted.lifecycle.full_disks,
-            policies=Policies(odradek_cleanup_policies()),
-            clock=self.topic.hosted.clock,
-            threads=SystemThreads(),
-            settings=lambda: RetentionSettings(1),
-            carry=lambda replica, below: None,
-        )
-        trio.run(retention.clean)
+        trio.run(retention_on(self.topic.hosted).clean)
         self.configure()
         start = self.topic.replica.log.log_start_offset
 

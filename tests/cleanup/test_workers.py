@@ -8,7 +8,6 @@ import pickle
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +21,6 @@ from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob,
 from odradek.kernel.cleanup.compactor import PAUSE_S_MIN, Compactor, CompactorSettings
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.metrics import cleanup_metrics
-from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.cleanup.setbacks import DEATHS_MAX, PAUSE_MS_MAX, RETRY_MS
 from odradek.kernel.cleanup.workers import (
     BROKER_GONE,
@@ -33,17 +31,15 @@ from odradek.kernel.cleanup.workers import (
     start_worker,
 )
 from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, CleanupSettings, Compaction, LogState
-from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.contracts.tiering import TieredLog, TierSettings
 from odradek.kernel.machine.machine import Machine
 from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.processes import SystemProcess, SystemProcesses
-from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.log_move import begin_move, give_up
 from odradek.kernel.partitions.replica import Replica
 from odradek.testing.far_tier import FarLog
-from tests.cleanup.compacted import CompactedTopic, no_retention
+from tests.cleanup.compacted import CompactedTopic, compactor_on, in_process, no_retention, retention_on
 from tests.machines import machine_with
 from tests.partitions.hosted import unlimited
 from tests.partitions.test_upkeep import upkeep_of
@@ -105,39 +101,12 @@ SETTINGS = CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 15_000)
 
 def compactor_of(
     topic: CompactedTopic,
-    start: Callable[[CompactionJob], Worker] | None = None,
+    start: Callable[[CompactionJob], Worker] = in_process,
     policies: Policies | None = None,
     settings: Callable[[], CompactorSettings] = lambda: SETTINGS,
     after_pass: Callable[[Replica, CleanupSettings], Awaitable[None]] = no_retention,
 ) -> Compactor:
-    made = topic.make_compactor()
-    return Compactor(
-        replicas=topic.hosted.replicas,
-        policies=policies or made._policies,
-        clock=topic.hosted.clock,
-        threads=SystemThreads(),
-        settings=settings,
-        start_worker=start or partial(start_worker, machine=real_machine()),
-        after_pass=after_pass,
-    )
-
-
-def retention_of(topic: CompactedTopic) -> Retention:
-    return Retention(
-        replicas=topic.hosted.replicas,
-        full_disks=topic.hosted.lifecycle.full_disks,
-        policies=topic.compactor._policies,
-        clock=topic.hosted.clock,
-        threads=SystemThreads(),
-        settings=lambda: RetentionSettings(1),
-        carry=lambda replica, below: None,
-    )
-
-
-def merge_nothing(topic: CompactedTopic) -> None:
-    """Have each segment made anew by itself."""
-    found = topic.hosted.replicas.topics["t"]
-    found.plan = attrs.evolve(found.plan, log_config=LogConfig(segment_bytes=100))
+    return compactor_on(topic.hosted, start, policies=policies, settings=settings, after_pass=after_pass)
 
 
 def job_of(topic: CompactedTopic, bytes_per_second: float = 1e300) -> CompactionJob:
@@ -348,7 +317,7 @@ def test_a_job_that_is_cancelled_ends_its_process_and_changes_nothing(topic: Com
 def test_metrics_tell_what_was_done(topic: CompactedTopic) -> None:
     compactor = compactor_of(topic, OnThread)
     topic.compact(compactor)
-    retention = retention_of(topic)
+    retention = retention_on(topic.hosted)
     told = {metric.name: metric.read()[()] for _, metric in cleanup_metrics(retention, compactor)}
 
     assert told["odradek_cleaner_compactions_total"] == 1
@@ -546,8 +515,8 @@ def test_retention_waits_for_a_pass_and_is_made_up_for_at_its_end(topic: Compact
     topic.put([(b"b", b"2"), (b"c", b"1")])
     topic.roll()
     topic.put([(b"c", b"2")])
-    merge_nothing(topic)
-    retention, looks = retention_of(topic), []
+    topic.let_segments_grow_to(100)  # each is made anew by itself
+    retention, looks = retention_on(topic.hosted), []
 
     class Retained(Interrupted):
         @staticmethod
@@ -567,8 +536,8 @@ def test_retention_waits_for_a_pass_and_is_made_up_for_at_its_end(topic: Compact
 def test_records_that_are_deleted_during_a_pass_leave_the_disk_at_its_end(topic: CompactedTopic) -> None:
     topic.put([(b"b", b"2"), (b"c", b"1")])
     topic.roll()
-    merge_nothing(topic)
-    retention, looks = retention_of(topic), []
+    topic.let_segments_grow_to(100)  # each is made anew by itself
+    retention, looks = retention_on(topic.hosted), []
 
     class Deleted(Interrupted):
         @staticmethod
@@ -612,7 +581,7 @@ def test_retention_that_was_left_to_a_pass_that_failed_is_made_up_for_too(topic:
     topic.configure(cleanup_policy=("compact", "delete"), retention_ms=500)
     topic.hosted.clock.advance(1_000)
     topic.put([(b"c", b"2")])
-    retention = retention_of(topic)
+    retention = retention_on(topic.hosted)
 
     class Failed(OnThread):
         def next_step(self) -> Step:
@@ -631,7 +600,7 @@ async def test_retention_that_was_left_to_a_pass_that_was_cut_short_is_made_up_f
     topic.put([(b"c", b"1"), (b"c", b"2")])
     topic.roll()
     topic.flush()
-    retention, starts = retention_of(topic), []
+    retention, starts = retention_on(topic.hosted), []
     settings = [attrs.evolve(SETTINGS, backoff_ms=0)]
     Hanging.told.clear()
 

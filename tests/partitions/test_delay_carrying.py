@@ -13,13 +13,12 @@ import trio
 from odradek.cli.log_reads import LogPart
 from odradek.cli.waiting_records import WaitingRecords
 from odradek.kernel.cleanup.log_states import Policies
-from odradek.kernel.cleanup.retention import Retention, RetentionSettings, delete_segments, sparing_delayed
+from odradek.kernel.cleanup.retention import delete_segments, sparing_delayed
 from odradek.kernel.contracts.cleanup import CleanupSettings, Deletion
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay import carrying
 from odradek.kernel.delay.companion import read_companion
 from odradek.kernel.errors import KafkaError
-from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
 from odradek.kernel.partitions import delay_carrying, delay_pieces
 from odradek.kernel.partitions.delay_pieces import AGAIN_MS
@@ -29,6 +28,7 @@ from odradek.kernel.partitions.following import append_as_follower, note_leader
 from odradek.kernel.records.batch import read_header
 from odradek.plugins.cleanup.delete import DeletePolicy
 from odradek.plugins.delay_wheel.waiting_index import WaitingIndex
+from tests.cleanup.compacted import retention_on
 
 from .delayed_partition import DelayedPartition, Sent
 
@@ -292,15 +292,7 @@ def test_retention_has_it_carried_and_takes_the_segments_the_next_time(partition
     hosted.replicas.topics["t"].plan = attrs.evolve(
         hosted.replicas.topics["t"].plan, cleanup=CleanupSettings(retention_ms=5_000)
     )
-    retention = Retention(
-        replicas=hosted.replicas,
-        full_disks=hosted.lifecycle.full_disks,
-        policies=Policies({"delete": DeletePolicy()}),
-        clock=hosted.clock,
-        threads=SystemThreads(),
-        settings=lambda: RetentionSettings(300_000),
-        carry=partition.delivery.carrying.ask,
-    )
+    retention = retention_on(hosted, Policies({"delete": DeletePolicy()}), partition.delivery.carrying.ask)
     end = replica.high_watermark
     partition.pass_time(5_500)
 

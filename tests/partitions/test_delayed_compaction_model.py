@@ -8,17 +8,11 @@ import attrs
 import pytest
 import trio
 
-from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
-from odradek.kernel.cleanup.log_states import Policies
-from odradek.kernel.cleanup.workers import ThreadWorker
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay import ledger
-from odradek.kernel.machine.system.machine import real_machine
-from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.records.batch import read_header
-from odradek.plugins.cleanup import odradek_cleanup_policies
-from tests.cleanup.compacted import no_retention
+from tests.cleanup.compacted import compactor_on
 
 from .delayed_partition import DelayedPartition, Sent
 from .test_delayed_records_model import AFTER_MS_MAX, Story
@@ -33,15 +27,7 @@ def compact(partition: DelayedPartition) -> None:
     hosted = partition.hosted
     topic = hosted.replicas.topics["t"]
     topic.plan = attrs.evolve(topic.plan, cleanup=COMPACTS)
-    compactor = Compactor(
-        replicas=hosted.replicas,
-        policies=Policies(odradek_cleanup_policies()),
-        clock=hosted.clock,
-        threads=SystemThreads(),
-        settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 100, 1e300, 15_000),
-        start_worker=lambda job: ThreadWorker(job, real_machine()),
-        after_pass=no_retention,
-    )
+    compactor = compactor_on(hosted)
     trio.run(compactor.round)
     assert not compactor.uncleanable
 

@@ -11,14 +11,13 @@ import trio
 
 from odradek.kernel.api import LogConfig
 from odradek.kernel.cleanup.log_states import Policies
-from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.files import disk_error
-from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.replica import Replica
 from odradek.plugins.cleanup.delete import DeletePolicy
+from tests.cleanup.compacted import retention_on
 from tests.plugins.storage_segment.full_disk import FullDisk
 
 from .hosted import Hosted
@@ -45,19 +44,7 @@ class Filling:
     def clean(self, **settings: int) -> None:
         topic = self.hosted.replicas.topics["t"]
         topic.plan = attrs.evolve(topic.plan, cleanup=CleanupSettings(**settings))  # type: ignore[arg-type] # by name
-        policies = Policies({"delete": DeletePolicy()})
-        settings_of = lambda: RetentionSettings(300_000)  # noqa: E731 - it is a setting
-        trio.run(
-            Retention(
-                replicas=self.hosted.replicas,
-                full_disks=self.hosted.lifecycle.full_disks,
-                policies=policies,
-                clock=self.hosted.clock,
-                threads=SystemThreads(),
-                settings=settings_of,
-                carry=lambda replica, below: None,
-            ).clean
-        )
+        trio.run(retention_on(self.hosted, Policies({"delete": DeletePolicy()})).clean)
 
 
 @pytest.fixture
