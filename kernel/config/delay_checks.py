@@ -37,15 +37,16 @@ _OWNER_KEYS: Final = (RETRY_TOPIC, RETRY_GROUP, DEAD_LETTERS_OF)
 """Whose what waits is, and where what is dead comes from: with another value all of it would be taken once more."""
 
 
-def batch_limit_of_failed(limit: str | None) -> str | None:
+def batch_limit_of_failed(limit: str | None, default_bytes: int) -> str | None:
     """Return the `max.message.bytes` of the topics of what a group fails of a topic that was given this one.
 
-    None for the default, where none was given. A topic's own limit may be low because its records are compressed, which
-    failed ones are not; and what brokers have by default may be lower than what the topic was given.
+    None for what brokers have by default, where none was given or that is as much. A topic's own limit may be low
+    because its records are compressed, which failed ones are not; and the default may be lower than it.
     """
     if limit is None:
         return None
-    return str(min(max(int(limit), MAX_MESSAGE_BYTES) + _HEADERS_ROOM_BYTES, MAX_INT))
+    limit_bytes = min(max(int(limit), MAX_MESSAGE_BYTES) + _HEADERS_ROOM_BYTES, MAX_INT)
+    return str(limit_bytes) if limit_bytes > default_bytes else None
 
 
 @frozen

@@ -61,7 +61,7 @@ def owner_of(name: str, image: MetadataImage) -> tuple[TopicImage, str] | None:
     return topic, group
 
 
-def topics_of_group(topic: TopicImage, group: str, image: MetadataImage) -> list[CreatableTopic]:
+def topics_of_group(topic: TopicImage, group: str, image: MetadataImage, default_bytes: int) -> list[CreatableTopic]:
     """Return both topics of a group's failed records; the dead letters' first, so that no death is without a place.
 
     Raises:
@@ -81,7 +81,7 @@ def topics_of_group(topic: TopicImage, group: str, image: MetadataImage) -> list
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} is there and is not for that group's records"
             )
     more = {names.dead: {DEAD_LETTERS_ENABLE: "true"}}
-    limit = batch_limit_of_failed(image.topic_config(topic.name).get(BATCH_LIMIT))
+    limit = batch_limit_of_failed(image.topic_config(topic.name).get(BATCH_LIMIT), default_bytes)
     both = {} if limit is None else {BATCH_LIMIT: limit}
     return [_topic(topic, name, count, {**owner, **more.get(name, {}), **both}) for name, owner in owners.items()]
 

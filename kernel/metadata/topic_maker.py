@@ -87,12 +87,13 @@ class TopicMaker:
         log.warning("%s", told)
 
 
-def topics_for(name: str, image: MetadataImage) -> list[CreatableTopic]:
+def topics_for(name: str, image: MetadataImage, default_bytes: int) -> list[CreatableTopic]:
     """Return what is created for a name of no internal topic: with defaults, or as its group's failed records want it.
 
     Args:
         name: What somebody asked for.
         image: As it is now.
+        default_bytes: The brokers' `message.max.bytes`.
 
     Raises:
         KafkaError: INVALID_TOPIC_EXCEPTION: nobody can say whose failed records it is for, or what belongs to it is
@@ -102,5 +103,5 @@ def topics_for(name: str, image: MetadataImage) -> list[CreatableTopic]:
         from .retry_topics import owner_of, topics_of_group  # most clusters do not pay for it
 
         if (owner := owner_of(name, image)) is not None:
-            return topics_of_group(*owner, image)
+            return topics_of_group(*owner, image, default_bytes)
     return [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)]

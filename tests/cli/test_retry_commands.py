@@ -123,10 +123,11 @@ def test_both_topics_take_batches_as_large_as_the_topic_does(odradek: Odradek) -
     assert limits() == ["9000000", "4016384"]
 
 
-def test_where_brokers_take_less_than_the_topic_both_topics_take_as_much_as_the_topic(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(("default", "expected"), [("300000", "1064972"), ("5000000", "5000000")])
+def test_both_topics_take_as_much_as_the_topic_and_no_less_than_brokers_do(
+    capsys: pytest.CaptureFixture[str], default: str, expected: str
 ) -> None:
-    with running_broker({"message.max.bytes": "300000"}) as broker:
+    with running_broker({"message.max.bytes": default}) as broker:
         odradek = Odradek(capsys, broker.bootstrap)
         odradek.ok("topics", "create", "wide", "-p", "1", "-c", "max.message.bytes=1000000")
         odradek.ok("topics", "create", "plain", "-p", "1")
@@ -137,7 +138,7 @@ def test_where_brokers_take_less_than_the_topic_both_topics_take_as_much_as_the_
                 rows = odradek.ok("configs", "describe", "topic", f"{topic}.g.{kind}", "--json").json
                 limits += [row["value"] for row in rows if row["key"] == "max.message.bytes"]
 
-        assert limits == ["1064972", "1064972", "300000", "300000"]
+        assert limits == [expected, expected, default, default]
 
 
 def test_the_order_of_keys_is_asked_for_and_listed(odradek: Odradek) -> None:

@@ -16,6 +16,7 @@ from odradek.kernel.retry.names import DEAD_SUFFIX, RETRY_SUFFIX, retry_topics
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic
 
 REPLICAS = (1, 2, 3)
+DEFAULT_BYTES = 1_048_588
 
 
 def image_of(*auto: str, others: tuple[str, ...] = ()) -> MetadataImage:
@@ -32,8 +33,9 @@ def image_of(*auto: str, others: tuple[str, ...] = ()) -> MetadataImage:
     return MetadataImage(topics_by_name=topics, configs=configs)
 
 
-def asked(name: str, image: MetadataImage) -> dict[str, dict[str, str | None]]:
-    return {topic.name: {each.name: each.value for each in topic.configs} for topic in topics_for(name, image)}
+def asked(name: str, image: MetadataImage, default_bytes: int = DEFAULT_BYTES) -> dict[str, dict[str, str | None]]:
+    topics = topics_for(name, image, default_bytes)
+    return {topic.name: {each.name: each.value for each in topic.configs} for topic in topics}
 
 
 @pytest.mark.parametrize("name", ["orders.billing.retry", "orders.billing.dlq"])
@@ -50,31 +52,34 @@ def test_both_are_made_whichever_is_asked_for_the_dead_letters_first(name: str) 
         ),
         ("orders.billing.retry", {"odradek.retry.topic": "orders", "odradek.retry.group": "billing"}),
     ]
-    assert {(topic.num_partitions, topic.replication_factor) for topic in topics_for(name, image)} == {(4, 3)}
+    assert {(topic.num_partitions, topic.replication_factor) for topic in topics_for(name, image, DEFAULT_BYTES)} == {
+        (4, 3)
+    }
 
 
 @pytest.mark.parametrize(
-    ("limit", "expected"),
+    ("limit", "default_bytes", "expected"),
     [
-        ("5000000", "5016384"),
-        (f"{(1 << 31) - 1}", f"{(1 << 31) - 1}"),
-        ("1048588", "1064972"),
-        ("1000000", "1064972"),
-        ("1000", "1064972"),
-        (None, None),
+        ("5000000", DEFAULT_BYTES, "5016384"),
+        (f"{(1 << 31) - 1}", DEFAULT_BYTES, f"{(1 << 31) - 1}"),
+        ("1048588", DEFAULT_BYTES, "1064972"),
+        ("1000000", 300_000, "1064972"),
+        ("1000", DEFAULT_BYTES, "1064972"),
+        ("1000", 5_000_000, None),
+        ("5000000", 5_000_000, "5016384"),
+        (None, 300_000, None),
     ],
 )
 def test_both_take_batches_as_large_as_those_that_the_topic_was_made_to_take(
-    limit: str | None, expected: str | None
+    limit: str | None, default_bytes: int, expected: str | None
 ) -> None:
     """And with the headers that a failed record gets, uncompressed, whatever brokers have by default."""
     image = image_of("orders")
     config = {"odradek.retry.auto": "true"} | ({} if limit is None else {"max.message.bytes": limit})
     image = attrs.evolve(image, configs={(ResourceType.TOPIC, "orders"): config})
 
-    assert [config.get("max.message.bytes") for config in asked("orders.billing.retry", image).values()] == [
-        expected
-    ] * 2
+    made = asked("orders.billing.retry", image, default_bytes).values()
+    assert [config.get("max.message.bytes") for config in made] == [expected] * 2
 
 
 @pytest.mark.parametrize(
@@ -89,12 +94,14 @@ def test_both_take_batches_as_large_as_those_that_the_topic_was_made_to_take(
     ],
 )
 def test_any_other_topic_is_made_with_defaults(name: str, image: MetadataImage) -> None:
-    assert topics_for(name, image) == [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)]
+    assert topics_for(name, image, DEFAULT_BYTES) == [
+        CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+    ]
 
 
 def test_of_two_that_may_be_meant_neither_is() -> None:
     with pytest.raises(KafkaError, match=r"group 'b\.c' of topic 'a' or of group 'c' of topic 'a\.b'"):
-        topics_for("a.b.c.retry", image_of("a", "a.b"))
+        topics_for("a.b.c.retry", image_of("a", "a.b"), DEFAULT_BYTES)
 
 
 def test_a_group_with_dots_is_one() -> None:
@@ -107,7 +114,7 @@ def test_a_group_with_dots_is_one() -> None:
 @pytest.mark.parametrize("group", ["an \u00e9quipe", "g" * 300])
 def test_from_a_name_that_was_escaped_or_cut_no_group_is_read(group: str) -> None:
     with pytest.raises(KafkaError, match="cannot be read from its name"):
-        topics_for(retry_topics("a", group).retry, image_of("a"))
+        topics_for(retry_topics("a", group).retry, image_of("a"), DEFAULT_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +123,7 @@ def test_from_a_name_that_was_escaped_or_cut_no_group_is_read(group: str) -> Non
 )
 def test_beside_a_topic_that_is_anothers_none_is_made(asked_for: str, there: str) -> None:
     with pytest.raises(KafkaError, match=f"'{there}' is there and is not for that group"):
-        topics_for(asked_for, image_of("orders", others=(there,)))
+        topics_for(asked_for, image_of("orders", others=(there,)), DEFAULT_BYTES)
 
 
 def test_what_is_half_made_is_completed() -> None:

@@ -130,7 +130,10 @@ async def _batch_limit(calls: ClusterCalls, topic: str) -> str | None:
 
     found = await calls.admin.describe_configs(ResourceType.TOPIC, topic, keys=(BATCH_LIMIT,))
     entry = found.get(BATCH_LIMIT)
-    return batch_limit_of_failed(entry.value if entry and entry.source is ConfigSource.TOPIC else None)
+    if entry is None or entry.source is not ConfigSource.TOPIC:
+        return None
+    defaults = (int(value) for _, value, source in entry.synonyms if value and source is not ConfigSource.TOPIC)
+    return batch_limit_of_failed(entry.value, next(defaults, 0))
 
 
 @attrs.frozen
