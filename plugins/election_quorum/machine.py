@@ -296,9 +296,7 @@ class QuorumElection:
         replica = self._replica
         if replica.state is State.FOLLOWER and event.broker_id == replica.standing.leader_id:
             if not replica.is_hurried:
-                left = [key for key in replica.voters.keys if key.broker_id != event.broker_id]
-                place = next((place for place, key in enumerate(left) if key.means(replica.me)), len(left))
-                replica.hurry(place * REFUSED_STEP_MS)
+                replica.hurry(replica.place_behind_leader() * REFUSED_STEP_MS)
         elif replica.state is State.PROSPECTIVE and event.broker_id != replica.me.broker_id:
             replica.ballots.record(event.broker_id, is_granted=False)
             replica.count_votes()

@@ -439,12 +439,23 @@ class Replica:
         elif self.may_stand:
             if self.state in STANDING_STATES:
                 self.give_way()
+            elif self.state is State.FOLLOWER and not self.is_hurried:
+                self.hurry(self.place_behind_leader() * self.timeouts.silent_step_ms)
             else:
                 self.stand()
         elif not self._follow_named():
             self.standing = Standing(self.standing.epoch, NOBODY, self.standing.voted)
             self._enter_waiting()
             self._wait()
+
+    def place_behind_leader(self) -> int:
+        """Return which of the voters this replica is when its leader is gone: they stand one after the other.
+
+        All of them may find it out at once, as those do that heard it last with the same answer; then each would vote
+        for itself, and wait for an election's time-out.
+        """
+        left = [key for key in self.voters.keys if key.broker_id != self.standing.leader_id]
+        return next((place for place, key in enumerate(left) if key.means(self.me)), len(left))
 
     def hurry(self, length_ms: int) -> None:
         """Hear of a follower's leader that it is gone: give others a pre-vote, and stand after a while."""

@@ -15,6 +15,9 @@ BACKOFF_KEY: Final = "controller.quorum.election.backoff.max.ms"
 REFUSED_STEP_MS: Final = 50
 """By so much those who see their leader's machine refuse connections stand one after the other: votes do not split."""
 
+SILENT_STEP_MS: Final = 50
+"""By so much those whose leader is silent for too long stand one after the other; at most a tenth of a time-out."""
+
 BEGUN_STEP_MS: Final = 100
 """By so much voters that begin, and know of no leader, ask for pre-votes one after the other; its followers refuse."""
 
@@ -59,6 +62,7 @@ class Timeouts:
 
     Attributes:
         fetch_ms: How long a follower waits for an answer of its leader.
+        silent_step_ms: By so much longer each voter waits than the one before it.
         check_quorum_ms: How long a leader leads without the fetches of a majority: one and a half of their time-outs.
         begin_epoch_ms: How often a leader tells who does not fetch that it leads.
         ask_again_ms: After how long a vote that nobody answered is asked again: it may be lost.
@@ -72,6 +76,7 @@ class Timeouts:
         "begin_epoch_ms",
         "check_quorum_ms",
         "fetch_ms",
+        "silent_step_ms",
     )
 
     def __init__(self, config: ConfigView, random: random.Random) -> None:
@@ -80,6 +85,7 @@ class Timeouts:
         self._election_ms = config.get_int(ELECTION_TIMEOUT_KEY)
         self._longest_backoff_ms = config.get_int(BACKOFF_KEY)
         self.fetch_ms = config.get_int(FETCH_TIMEOUT_KEY)
+        self.silent_step_ms = min(SILENT_STEP_MS, self.fetch_ms // 10)
         self.check_quorum_ms = self.fetch_ms * 3 // 2
         self.begin_epoch_ms = self.fetch_ms // 2
         self.ask_again_ms = max(self._election_ms // 4, 1)

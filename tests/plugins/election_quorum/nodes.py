@@ -129,6 +129,7 @@ class Node:
         self.may_have_lost = False
         self.knows_epochs = True
         self.named: PartitionState | None = None
+        self.silent_step_ms = 0  # all may stand at once, which is harder
         self.election: QuorumElection
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -153,6 +154,7 @@ class Node:
                 may_have_lost=self.may_have_lost,
             )
         )
+        self.election._replica.timeouts.silent_step_ms = self.silent_step_ms
         self.may_have_lost = False
         self._tell_voters()
 

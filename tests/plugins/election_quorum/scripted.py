@@ -10,6 +10,7 @@ The commands:
     start ID ... | crash ID ...   a process begins over what is on the disk, or dies
     crash ID before|after         it dies with its next effects: before or after its hard state is kept
     wipe ID                       its disk is replaced: empty, another directory
+    turns MS                      so long those whose leader is silent stand one after the other; else all at once
     time MS [ID ...]              passes, for these or all
     pass [A>B ...]                messages arrive, of these ways or all, and those that they cause, until none is left
     next A>B ...                  the oldest message of each of these ways arrives, one after the other
@@ -99,6 +100,10 @@ class Script:
     def limit(self, words: list[str]) -> None:
         for node in self.nodes.values():
             node.fetch_max = int(words[0])
+
+    def turns(self, words: list[str]) -> None:
+        for node in self.nodes.values():
+            node.silent_step_ms = int(words[0])
 
     def start(self, words: list[str]) -> None:
         for node in self._named(words):

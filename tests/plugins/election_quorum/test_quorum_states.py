@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
 
 from odradek.kernel.api import Election, ErrorCode, FetchEnded, LeadershipGivenUp, Message, PeerMessage
+from odradek.kernel.config.broker import BrokerConfig, Setting
+from odradek.kernel.config.registry import Registry
 from odradek.kernel.errors import error_code
 from odradek.kernel.wire.messages.api_52_vote import VoteRequest
 from odradek.plugins.election_quorum.machine import QuorumElection
 from odradek.plugins.election_quorum.messages import LastRecord, answer, begin_request, end_request, vote_request
 from odradek.plugins.election_quorum.standing import Standing
+from odradek.plugins.election_quorum.timing import FETCH_TIMEOUT_KEY, Timeouts
 from odradek.plugins.election_quorum.voters import ReplicaKey
 from odradek.testing.contracts.election import PARTITION
 from odradek.testing.contracts.election_voting import directory
@@ -213,3 +217,10 @@ def test_who_has_resigned_tells_it_again_to_those_who_have_not_answered() -> Non
 def sent_to(election: Election) -> list[int]:
     """Return to whom is sent what is to be sent."""
     return [message.broker_id for ready in KIT.drain(election) for message in ready.messages]
+
+
+@pytest.mark.parametrize(("fetch_ms", "step_ms"), [(2_000, 50), (200, 20)])
+def test_voters_whose_leader_is_silent_stand_one_after_the_other(fetch_ms: int, step_ms: int) -> None:
+    config = BrokerConfig(Registry.of(), static={FETCH_TIMEOUT_KEY: Setting(str(fetch_ms), "test")})
+
+    assert Timeouts(config, random.Random(0)).silent_step_ms == step_ms
