@@ -71,6 +71,7 @@ class StreamReader:
     _topic_ids: TopicIds = attrs.field(factory=TopicIds)
     _initial: dict[TopicPartition, int] | None = None
     _refused: AssignmentError | OptionError | None = None
+    _is_begun: bool = False
     _known_ends: Offsets | None = None
     _now_ms: Callable[[], int] = monotonic_ms
     _sleep: Callable[[float], None] = time.sleep
@@ -174,7 +175,9 @@ class StreamReader:
         new = [one for one in found.partitions if one not in begin]
         earliest = offsets_at(self._client, dict.fromkeys(new, EARLIEST), is_read_committed=self._is_read_committed)
         end = self._triggers.end(begin, latest, earliest=earliest, now_ms=self._now_ms(), is_limited=is_limited)
-        if begin == self._initial and START not in start:
+        # Where a first batch is replayed another place may be the initial one by now, and the query comes by it later.
+        self._is_begun = self._is_begun or begin != self._initial or START in start
+        if not self._is_begun:
             return json_object_with_start(end, begin)
         return start if end == begin else json_object(end)
 

@@ -220,6 +220,17 @@ def test_the_end_of_a_first_batch_may_be_asked_for_twice(kit: Kit, topic: str) -
     assert latest(reader, start) == latest(reader, start) == {topic: {"0": 20}, "@start": {topic: {"0": 0}}}
 
 
+def test_a_query_that_replays_its_first_batch_comes_by_what_is_the_initial_offset_now(kit: Kit, topic: str) -> None:
+    again = reader_of(kit, topic)
+    elsewhere = again.initial_offset()
+    end = {topic: {"0": 15}, "@start": {topic: {"0": 5}}}
+
+    assert batch(again, elsewhere, end) == offsets(15, 5)
+    second = latest(again, end)
+    assert second == elsewhere == {topic: {"0": 20}}
+    assert latest(again, second) == second
+
+
 def test_progress_knows_the_true_ends(kit: Kit, topic: str) -> None:
     reader = reader_of(kit, topic, {**EARLIEST, "maxOffsetsPerTrigger": 5})
 
