@@ -247,13 +247,13 @@ def test_a_leader_that_nobody_reaches_at_any_step_acknowledges_nothing(tmp_path:
                 high_watermark = alone.high_watermark
                 if alone.is_leader and len(alone.election.isr) > 1:
                     cluster.nodes[leader_id].produce(b"lost")
-                for _ in range(80):
+                for _ in range(40):  # voters elect another meanwhile, and not all steps are made
                     await cluster.stirred()
 
                 assert len(alone.election.isr) == 1 or alone.high_watermark == high_watermark
                 cluster.heal()
 
-            await at_each_step(cluster, cut, 2)
+            await at_each_step(cluster, cut, 4)
 
     run(body)
 
