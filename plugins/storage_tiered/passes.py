@@ -2,10 +2,10 @@
 
 ```text
 take over      newest manifest, under this leader's epoch            once for each leadership
-upload         objects, read back ─> manifest n+1 ─> noted           segment by segment, oldest first
+expire         manifest n+1 without what is below the log start ─> objects; none while compaction reads them
+upload         objects, read back ─> manifest n+2 ─> noted           segment by segment, oldest first
 save           what is known, beside the local log, durable          before anything is removed because of it
-remove local   segments that are in the store and past local.retention; none while compaction reads them
-expire         manifest n+2 without what is below the log start ─> objects; so does this wait for compaction
+remove local   segments that are in the store and past local.retention; so does this wait for compaction
 ```
 
 Each step leaves the whole log in what the manifest and the local log say together. A pass that fails is tried again.
@@ -217,6 +217,7 @@ class Passes:
             OSError: Its disk does.
         """
         damage: DamagedSegmentError | None = None
+        await self._expire(tiered)  # first: what an upload's manifest does not name any more waits for the collector
         try:
             for segment in self._due(tiered):
                 if not is_wanted() or not await self._upload(tiered, segment, leader_epoch):
@@ -225,7 +226,6 @@ class Passes:
             damage = error
         if not is_wanted():
             return
-        await self._expire(tiered)
         if not tiered.is_state_saved:
             await self.save(tiered)
         if is_wanted():

@@ -82,18 +82,35 @@ def is_uploaded(state: TieredState, segment: SegmentInfo) -> bool:
     return segment.next_offset <= state.stored_end if copy is None else copy == copy_of(segment)
 
 
+def _counts(state: TieredState, segment: SegmentInfo) -> bool:
+    """Say whether the store has to have a segment before it leaves: also one of which compaction has left nothing.
+
+    Where the store has records in its place, these would be read again.
+    """
+    if segment.size_bytes or state.manifest is None:
+        return bool(segment.size_bytes)
+    return any(each.size_bytes for each in _met(state.manifest, segment.base_offset, segment.next_offset))
+
+
 def may_be_rewritten(settings: TierSettings) -> bool:
     """Say whether a topic's segments are rewritten: then two replicas have different ones for the same offsets."""
     return settings.cleanup.cleanup_policy != ("delete",)
 
 
 def upload_start(state: TieredState, segment: SegmentInfo) -> int:
-    """Return from where on the store lacks a segment that is to be uploaded: a leader before sent what is below."""
+    """Return from where on the store lacks a segment that is to be uploaded: a leader before sent what is below.
+
+    One that this broker sent, and that was rewritten since, takes its own place.
+    """
+    if segment.base_offset in state.copies:
+        return segment.base_offset
     return max(segment.base_offset, min(state.stored_end, segment.next_offset - 1))
 
 
 def plan_uploads(state: TieredState) -> list[SegmentInfo]:
     """Return the segments to upload, oldest first; one that was rewritten since its upload is among them.
+
+    Where nothing is left of it that is sent too: as an object without records.
 
     One that was rewritten, and begins inside a segment that another leader sent, can take nobody's place, and stays.
     """
@@ -102,7 +119,7 @@ def plan_uploads(state: TieredState) -> list[SegmentInfo]:
     return [
         segment
         for segment in _closed(state)
-        if segment.size_bytes
+        if _counts(state, segment)
         and state.log_start_offset < segment.next_offset <= state.uploadable_end
         and not is_uploaded(state, segment)
         and _fits(state.manifest, upload_start(state, segment), segment.next_offset)
@@ -118,7 +135,7 @@ def plan_local_removal(state: TieredState) -> int | None:
     size_bytes = sum(segment.size_bytes for segment in state.local)
     below = None
     for segment in _closed(state):
-        if segment.next_offset > state.removable_end or (segment.size_bytes and not is_uploaded(state, segment)):
+        if segment.next_offset > state.removable_end or (_counts(state, segment) and not is_uploaded(state, segment)):
             break
         size_bytes -= segment.size_bytes
         is_old = (

@@ -149,7 +149,7 @@ def test_a_segment_that_ends_where_the_next_start_will_begin_to_read_may_leave()
     assert leaves(local, removable_end=9, local_retention_bytes=0) is None
 
 
-def test_a_segment_that_compaction_left_empty_is_never_sent_and_holds_nothing_up() -> None:
+def test_a_segment_that_compaction_left_empty_and_the_store_never_had_is_not_sent_and_holds_nothing_up() -> None:
     local = [segment(0, 10, size=0), segment(10, 20), segment(20, 30, is_active=True)]
     planned = attrs.evolve(
         state(local, settings=attrs.evolve(KEEP_ALL, local_retention_bytes=0)), copies={10: copy_of(local[1])}
@@ -212,6 +212,20 @@ def stored(base: int, following: int, uid: str) -> StoredSegment:
 
 def manifest(*segments: StoredSegment) -> Manifest:
     return attrs.evolve(new_manifest(PARTITION, cluster_id="c", leader_epoch=1), segments=segments)
+
+
+def test_a_segment_that_compaction_left_empty_is_sent_where_the_store_has_its_records_and_leaves_after_that() -> None:
+    local = [segment(0, 10, size=0), segment(10, 20), segment(20, 30, is_active=True)]
+    settings = attrs.evolve(KEEP_ALL, local_retention_bytes=0)
+    planned = attrs.evolve(
+        state(local, settings=settings), copies={10: copy_of(local[1])}, manifest=manifest(stored(0, 20, "a"))
+    )
+    assert (plan_uploads(planned), plan_local_removal(planned)) == ([], None)  # another leader's, which is one segment
+
+    planned = attrs.evolve(planned, manifest=manifest(stored(0, 10, "a"), stored(10, 20, "b")))
+    assert (bases(plan_uploads(planned)), plan_local_removal(planned)) == ([0], None)
+    planned = attrs.evolve(planned, copies={each.base_offset: copy_of(each) for each in local[:2]})
+    assert (plan_uploads(planned), plan_local_removal(planned)) == ([], 20)
 
 
 def test_an_upload_comes_behind_or_in_the_place_of_what_was_there() -> None:
