@@ -69,12 +69,18 @@ class FetchSessionHandler:
 
     session_id: int = NO_SESSION
     epoch: int = FIRST_EPOCH
+    _was_refused: bool = attrs.field(default=False, init=False)
     _known: Mapping[TopicPartition, Wish] = attrs.field(factory=dict, init=False)
 
     @property
     def is_incremental(self) -> bool:
         """Whether the next request names only what changed."""
         return self.epoch != FIRST_EPOCH
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the last answer gave a session, or said that there is none: the next request is none that begins."""
+        return self.is_incremental or self._was_refused
 
     def plan(self, wanted: Mapping[TopicPartition, Wish]) -> tuple[Mapping[TopicPartition, Wish], list[ForgottenTopic]]:
         """Return what to name in the next request, and what to forget; `wanted` is kept, and must not change."""
@@ -105,7 +111,8 @@ class FetchSessionHandler:
                 self.session_id = NO_SESSION
             self.failed()
             return False
-        if response.session_id == NO_SESSION:
+        self._was_refused = response.session_id == NO_SESSION
+        if self._was_refused:
             self.session_id, self.epoch = NO_SESSION, FIRST_EPOCH
         else:
             self.session_id = response.session_id
@@ -125,4 +132,5 @@ class FetchSessionHandler:
     def failed(self) -> None:
         """Begin again with the next request."""
         self.epoch = FIRST_EPOCH
+        self._was_refused = False
         self._known = {}

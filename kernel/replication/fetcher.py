@@ -168,7 +168,7 @@ class Fetcher:
 
     def _ask_at_once(self) -> None:
         self._wake.set()
-        if self._poll is not None and self._session.is_incremental:
+        if self._poll is not None and self._session.is_settled:
             self._poll.cancel()
 
     def forget(self, partition: TopicPartition) -> None:
@@ -216,7 +216,7 @@ class Fetcher:
         if next_due_ms is not None:  # whoever is due first is not to wait for a long poll
             settings = attrs.evolve(settings, wait_ms_max=min(settings.wait_ms_max, max(next_due_ms - now_ms, 1)))
         named, forgotten = self._session.plan(wanted)
-        if not self._session.is_incremental:  # it names everything, and more may come: answered at once
+        if not self._session.is_settled:  # it names everything, and more may come: answered at once
             settings = attrs.evolve(settings, wait_ms_max=0)
         session = (self._session.session_id, self._session.epoch)
         response = await self._ask(fetch_request(settings, parts.state(), session, named, forgotten), settings)

@@ -64,6 +64,20 @@ def test_an_error_of_the_session_begins_it_again_and_closes_what_may_be_left(cod
     assert session.plan({FIRST: wish(FIRST)})[0] == {FIRST: wish(FIRST)}
 
 
+def test_it_is_settled_once_the_broker_has_given_a_session_or_none_until_a_request_fails() -> None:
+    session = FetchSessionHandler()
+    seen = [session.is_settled]
+    for session_id in (0, 0, 5, 5, 0):
+        session.plan({FIRST: wish(FIRST)})
+        session.answered(FetchResponse(session_id=session_id, responses=[]))
+        seen.append(session.is_settled)
+    session.failed()
+    seen.append(session.is_settled)
+
+    assert seen == [False, True, True, True, True, True, False]
+    assert not session.is_incremental
+
+
 def test_epochs_begin_again_at_one_after_the_last() -> None:
     session = opened()
     session.epoch = 2**31 - 1

@@ -146,7 +146,7 @@ class Node:
         self.router.add(
             FetchHandler(
                 replicas=self.replicas,
-                sessions=FetchSessionCache(slots=10, random_source=random.Random(0)),
+                sessions=FetchSessionCache(slots=cluster.fetch_slots, random_source=random.Random(0)),
                 purgatory=self.fetches,
                 clock=self.clock,
                 max_bytes=1 << 24,
@@ -331,8 +331,11 @@ class Node:
 class Cluster:
     """Some nodes and a controller, which is at once where everybody asks. Made by `running`."""
 
-    def __init__(self, directory: Path, min_isr: int, log_config: LogConfig, election: str, brokers: int) -> None:
+    def __init__(
+        self, directory: Path, min_isr: int, log_config: LogConfig, election: str, brokers: int, fetch_slots: int
+    ) -> None:
         self.settings = SETTINGS
+        self.fetch_slots = fetch_slots
         self.leader_rate = self.follower_rate = NO_RATE
         self.throttled: dict[str, Any] = {}
         self.driven = DrivenController(brokers=brokers)
@@ -508,9 +511,10 @@ async def running(
     election: str = "isr",
     partitions: int = 1,
     brokers: int = 3,
+    fetch_slots: int = 10,
 ) -> AsyncIterator[Cluster]:
     """Run a cluster with topic `t`, one partition, or some, on these brokers."""
-    cluster = Cluster(directory, min_isr, log_config or LogConfig(), election, brokers)
+    cluster = Cluster(directory, min_isr, log_config or LogConfig(), election, brokers, fetch_slots)
     async with trio.open_nursery() as nursery:
         cluster.nursery = nursery
         for node in cluster.nodes.values():
