@@ -24,9 +24,12 @@ The handler's part::
     answers = [read(target) for target in context.targets]
     response = context.build(answers)
 
-When there are as many partitions in sessions as may be, a client gets none, and one that adds more loses its own.
 When the cache is full a session is evicted that was not used for two minutes; else the smallest one that is older than
 two minutes and smaller than the new one. A follower's session is privileged: it may take the place of any consumer's.
+
+When there are as many partitions in sessions as may be, those that were not used for two minutes make room; for a
+follower consumers' do, too, the largest first, so that few clients have to name everything again. Where that would not
+do, nobody is evicted: a client gets no session, and one that adds more loses its own.
 
 *Source:* KIP-227, KIP-516; Kafka's FetchSession.
 """
@@ -34,6 +37,7 @@ two minutes and smaller than the new one. A follower's session is privileged: it
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
@@ -48,7 +52,7 @@ from .fetch_target import FetchTarget
 if TYPE_CHECKING:
     import random
     import uuid
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest
     from .fetch_context import FetchContext
@@ -62,6 +66,9 @@ MIN_EVICTION_MS: Final = 120_000
 
 PARTITIONS_MAX: Final = 1_000_000
 """Of all sessions: some hundred megabytes, several times what followers and consumers of a full broker have."""
+
+EVICTED_AT_ONCE_MAX: Final = 1_000
+"""So many sessions that rest, and so many consumers', are looked at for one request: it holds nobody up."""
 
 NEVER_MS: Final = -(1 << 62)
 FIRST_VERSION_WITH_IDS: Final = 13
@@ -174,7 +181,8 @@ class FetchSessionCache:
             slots: `max.incremental.fetch.session.cache.slots`; 0 for no sessions at all.
             random_source: For session ids.
             eviction_ms: How long a session is safe from being evicted by a bigger one.
-            partitions_max: How many all sessions may have: beyond it nobody gets one, and one that grows is ended.
+            partitions_max: How many all sessions may have: where nobody makes room, none is made, and one that grows
+                ends.
         """
         self._slots = slots
         self._partitions_max = partitions_max
@@ -225,7 +233,7 @@ class FetchSessionCache:
             return ErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.epoch = next_epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         yield from session.update_in_steps(request)
-        code = self._ended_meanwhile(session, next_epoch)
+        code = self._ended_meanwhile(session, next_epoch, now_ms)
         if code is not ErrorCode.NONE:
             return ErrorContext(code)
         if not session.targets:
@@ -234,21 +242,28 @@ class FetchSessionCache:
         self._touch(session, now_ms)
         return IncrementalContext(session)
 
-    def _ended_meanwhile(self, session: FetchSession, epoch: int) -> ErrorCode:
+    def _ended_meanwhile(self, session: FetchSession, epoch: int, now_ms: int) -> ErrorCode:
         """Return why a session cannot be gone on with, now that it has taken what a request changes."""
         if session.epoch != epoch:  # another request has used it
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if self._sessions.get(session.session_id) is not session:  # it was evicted
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        if self._is_too_much(session):
+        if not self._may_grow(session, now_ms):
             self.remove(session.session_id)
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         return ErrorCode.NONE
 
-    def _is_too_much(self, session: FetchSession) -> bool:
-        """Return whether a session has grown by more than there is room for."""
+    def _may_grow(self, session: FetchSession, now_ms: int) -> bool:
+        """Return whether there is room for what a session has grown by, after others were evicted if need be."""
         growth = len(session.targets) - session.cached_count
-        return growth > 0 and self._partitions_count + growth > self._partitions_max
+        if growth <= 0:
+            return True
+        too_many = self._partitions_count + growth - self._partitions_max
+        victims = self._victims_for_room(too_many, now_ms, is_privileged=session.is_privileged, spared=session)
+        if victims is None:
+            return False
+        self._evict(victims)
+        return True
 
     def targets_count(self, session_id: int) -> int:
         """Return how many partitions a session has, 0 where there is none."""
@@ -258,11 +273,11 @@ class FetchSessionCache:
     def create(
         self, targets: dict[TargetKey, FetchTarget], now_ms: int, *, is_privileged: bool, uses_topic_ids: bool
     ) -> FetchSession | None:
-        """Make a session, evicting another if need be; None when there is no room for it."""
-        if len(self._sessions) >= self._slots and not self._evict_for((is_privileged, len(targets), 0), now_ms):
+        """Make a session, evicting others if need be; None when there is no room for it."""
+        victims = self._victims_for((is_privileged, len(targets), 0), now_ms)
+        if victims is None:
             return None
-        if self._partitions_count + len(targets) > self._partitions_max:
-            return None
+        self._evict(victims)
         session_id = self._random.randint(1, EPOCH_MAX)
         while session_id in self._sessions:
             session_id = self._random.randint(1, EPOCH_MAX)
@@ -304,21 +319,52 @@ class FetchSessionCache:
                 if _contains(keys, key):
                     del keys[bisect_left(keys, key)]
 
-    def _evict_for(self, new_key: EvictionKey, now_ms: int) -> bool:
-        """Make room for a new session; return whether there is some now."""
+    def _victims_for(self, new_key: EvictionKey, now_ms: int) -> list[FetchSession] | None:
+        """Return which sessions make way for a new one; None when there is no room for it."""
+        is_privileged, count, _ = new_key
+        too_many = self._partitions_count + count - self._partitions_max
+        if len(self._sessions) >= self._slots:
+            victim = self._victim_for_slot(new_key, now_ms)
+            if victim is None:
+                return None
+            if victim.cached_count >= too_many:
+                return [victim]
+        # Whoever makes room leaves a slot as well.
+        return self._victims_for_room(too_many, now_ms, is_privileged=is_privileged)
+
+    def _victim_for_slot(self, new_key: EvictionKey, now_ms: int) -> FetchSession | None:
         oldest = next(iter(self._sessions.values()), None)
-        if oldest is None:
-            return False
-        if now_ms - oldest.last_used_ms > self._eviction_ms:
-            victim_id = oldest.session_id
-        else:
-            keys = self._evictable_by_privileged if new_key[0] else self._evictable_by_all
-            if not keys or new_key < keys[0]:
-                return False
-            victim_id = keys[0][2]
-        self.remove(victim_id)
-        self._evictions_count += 1
-        return True
+        if oldest is None or now_ms - oldest.last_used_ms > self._eviction_ms:
+            return oldest
+        keys = self._evictable_by_privileged if new_key[0] else self._evictable_by_all
+        return self._sessions[keys[0][2]] if keys and keys[0] <= new_key else None
+
+    def _victims_for_room(
+        self, too_many: int, now_ms: int, *, is_privileged: bool, spared: FetchSession | None = None
+    ) -> list[FetchSession] | None:
+        """Return which sessions make room for the partitions that are too many; None where that would not do."""
+        victims: dict[int, FetchSession] = {}
+        for session in self._who_makes_room(now_ms, is_privileged=is_privileged):
+            if too_many <= 0:
+                break
+            if session.cached_count and session is not spared and session.session_id not in victims:
+                victims[session.session_id] = session
+                too_many -= session.cached_count
+        return None if too_many > 0 else list(victims.values())
+
+    def _who_makes_room(self, now_ms: int, *, is_privileged: bool) -> Iterator[FetchSession]:
+        resting = takewhile(lambda each: now_ms - each.last_used_ms > self._eviction_ms, self._sessions.values())
+        yield from islice(resting, EVICTED_AT_ONCE_MAX)
+        if is_privileged:
+            keys = self._evictable_by_privileged
+            end = bisect_left(keys, (True, 0, 0))  # behind the consumers', all of which are there
+            for _, _, session_id in reversed(keys[max(end - EVICTED_AT_ONCE_MAX, 0) : end]):
+                yield self._sessions[session_id]
+
+    def _evict(self, victims: Iterable[FetchSession]) -> None:
+        for victim in victims:
+            self.remove(victim.session_id)
+            self._evictions_count += 1
 
     def statistics(self) -> FetchSessionStatistics:
         """Return a picture of the cache."""

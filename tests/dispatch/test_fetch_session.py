@@ -6,10 +6,16 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from odradek.kernel.dispatch import fetch_session
 from odradek.kernel.dispatch.fetch_context import FetchContext, SessionlessContext
-from odradek.kernel.dispatch.fetch_session import EPOCH_MAX, MIN_EVICTION_MS, FetchSessionCache
+from odradek.kernel.dispatch.fetch_session import (
+    EPOCH_MAX,
+    MIN_EVICTION_MS,
+    FetchSessionCache,
+    FetchSessionStatistics,
+)
 from odradek.kernel.dispatch.fetch_target import FetchTarget
 from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.machine.turnstile import run_at_once
@@ -390,6 +396,158 @@ def test_no_more_partitions_are_in_sessions_than_may_be() -> None:
 
     assert grown.build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert open_session(cache, 3), "it has made room"
+
+
+def bounded_cache(partitions_max: int, slots: int = 10) -> FetchSessionCache:
+    return FetchSessionCache(slots=slots, random_source=random.Random(1), partitions_max=partitions_max)
+
+
+def alive(cache: FetchSessionCache, *session_ids: int) -> list[bool]:
+    """Which of these sessions are there."""
+    return [cache.targets_count(session_id) > 0 for session_id in session_ids]
+
+
+def test_a_follower_that_takes_one_partition_more_keeps_its_session_though_consumers_have_all_the_room() -> None:
+    cache = bounded_cache(100)
+    follower = open_session(cache, 10, is_follower=True)
+    small, large = open_session(cache, 15), open_session(cache, 75)
+    grown = cache.open(request(follower, 1, 11), 12, 1, is_follower=True)
+
+    assert grown.build([answer()] * 11).error_code == ErrorCode.NONE
+    assert alive(cache, follower, small, large) == [True, True, False], "one that is large makes room for many"
+    assert cache.statistics() == FetchSessionStatistics(2, 26, 1)
+
+
+def test_a_follower_that_comes_gets_the_room_of_consumers() -> None:
+    cache = bounded_cache(100)
+    consumers = [open_session(cache, 25) for _ in range(4)]
+    follower = open_session(cache, 30, now_ms=1, is_follower=True)
+
+    assert follower > 0
+    assert sum(alive(cache, *consumers)) == 2
+    assert cache.statistics().partitions_count == 80
+
+
+def test_what_was_unused_for_long_makes_room_for_many_partitions_whosever_it_is() -> None:
+    cache = bounded_cache(100)
+    first = open_session(cache, 20, is_follower=True)
+    second, third, fourth = (open_session(cache, 20, now_ms) for now_ms in (1, 2, 3))
+    late_ms = MIN_EVICTION_MS + 3
+    go_on(cache, third, 1, late_ms).build([None] * 20)
+    grown = cache.open(request(third, 2, 45), 12, late_ms, is_follower=False)
+
+    assert grown.build([answer()] * 45).error_code == ErrorCode.NONE
+    assert alive(cache, first, second, third, fourth) == [False, True, True, True]
+    assert open_session(cache, 20, late_ms) > 0
+    assert alive(cache, second, third, fourth) == [False, True, True]
+    assert cache.statistics() == FetchSessionStatistics(3, 85, 2)
+
+
+def test_for_whom_there_will_be_no_room_nobody_is_evicted() -> None:
+    cache = bounded_cache(100, slots=2)
+    follower, consumer = open_session(cache, 60, is_follower=True), open_session(cache, 40)
+    late_ms = MIN_EVICTION_MS + 1
+    go_on(cache, follower, 1, late_ms).build([None] * 60)
+
+    assert open_session(cache, 101, late_ms) == 0
+    assert open_session(cache, 41, late_ms) == 0
+    assert open_session(cache, 41, late_ms, is_follower=True) == 0
+    assert alive(cache, follower, consumer) == [True, True]
+    assert cache.statistics() == FetchSessionStatistics(2, 100, 0)
+
+
+def test_a_consumer_that_grows_beyond_the_room_ends_its_own_session_alone() -> None:
+    cache = bounded_cache(100)
+    first, second = open_session(cache, 40), open_session(cache, 40)
+    grown = cache.open(request(first, 1, 70), 12, MIN_EVICTION_MS, is_follower=False)
+
+    assert grown.build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert alive(cache, first, second) == [False, True]
+
+
+def test_a_session_that_grows_after_a_long_rest_is_not_evicted_for_itself() -> None:
+    cache = bounded_cache(100)
+    late_ms = MIN_EVICTION_MS + 1
+    for is_follower in (False, True):
+        resting = open_session(cache, 60, is_follower=is_follower)
+        grown = cache.open(request(resting, 1, 101), 12, late_ms, is_follower=is_follower)
+
+        assert grown.build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert cache.statistics() == FetchSessionStatistics(0, 0, 0)
+
+
+def test_one_that_makes_way_for_its_slot_may_be_all_the_room_that_is_wanted() -> None:
+    cache = bounded_cache(5, slots=1)
+    session_id = open_session(cache, 3)
+    late_ms = MIN_EVICTION_MS + 1
+    go_on(cache, session_id, 1, late_ms).build([None] * 3)
+
+    assert open_session(cache, 4, late_ms) > 0
+    assert cache.statistics() == FetchSessionStatistics(1, 4, 1)
+
+
+def test_no_request_evicts_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_session, "EVICTED_AT_ONCE_MAX", 3)
+    cache = bounded_cache(10)
+    for _ in range(10):
+        open_session(cache, 1)
+    late_ms = MIN_EVICTION_MS + 1
+
+    assert open_session(cache, 4, late_ms) == 0
+    assert open_session(cache, 3, late_ms) > 0
+    assert open_session(cache, 6, late_ms, is_follower=True) > 0
+
+
+class BoundedSessions(RuleBasedStateMachine):
+    """However clients come, grow and rest, the bounds hold, and a follower finds room wherever consumers have some."""
+
+    SLOTS, ROOM = 4, 20
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = bounded_cache(self.ROOM, self.SLOTS)
+        self.now_ms = 0
+
+    @rule(duration_ms=st.sampled_from([1, MIN_EVICTION_MS // 2, MIN_EVICTION_MS + 1]))
+    def let_time_pass(self, duration_ms: int) -> None:
+        self.now_ms += duration_ms
+
+    @rule(count=st.integers(0, 12), is_follower=st.booleans())
+    def come(self, count: int, is_follower: bool) -> None:
+        before = self.cache.statistics()
+        sessions = self.cache._sessions.values()
+        followers_count = sum(each.cached_count for each in sessions if each.is_privileged)
+        has_consumers = any(not each.is_privileged for each in sessions)
+        session_id = open_session(self.cache, count, self.now_ms, is_follower=is_follower)
+        has_slot = has_consumers or before.sessions_count < self.SLOTS
+        if is_follower and has_slot and followers_count + count <= self.ROOM:
+            assert session_id > 0
+        if session_id == 0:
+            assert self.cache.statistics() == before
+
+    @rule(which=st.integers(0, SLOTS), count=st.integers(0, 12))
+    def use(self, which: int, count: int) -> None:
+        sessions = list(self.cache._sessions.values())
+        if which < len(sessions):
+            session = sessions[which]
+            context = self.cache.open(
+                request(session.session_id, session.epoch, count), 12, self.now_ms, is_follower=session.is_privileged
+            )
+            context.build([answer(target.partition) for target in context.targets])
+
+    @invariant()
+    def bounds_hold(self) -> None:
+        sessions = self.cache._sessions.values()
+        statistics = self.cache.statistics()
+
+        assert statistics.sessions_count <= self.SLOTS
+        assert statistics.partitions_count == sum(len(each.targets) for each in sessions) <= self.ROOM
+        consumers = {each.session_id for each in sessions if not each.is_privileged}
+        assert consumers <= {session_id for _, _, session_id in self.cache._evictable_by_privileged}
+
+
+TestBoundedSessions = BoundedSessions.TestCase
+TestBoundedSessions.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
 def test_a_session_that_is_used_while_it_changes_is_told_so() -> None:
