@@ -7,8 +7,8 @@ the flexible versions, with one partition and no transactional id, one of two la
     v13     00 | acks 2 | timeout 4 | 02 | topic id 16     | 02 | index 4 | records ...  | 00 00 00
 
 so its length is known at once, and its bytes, with the client id before them, are a key: what the codec made of them
-the first time is used again. What has another layout is not recognised, and decoded as ever; nothing here judges a
-request.
+the first time is used again. What has another layout, or a very long client id, is not recognised, and decoded as ever;
+nothing here judges a request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 FIRST_VERSION: Final = 9
 _FIRST_VERSION_WITH_IDS: Final = 13
 KNOWN_MAX: Final = 4096
-"""So many different requests are kept; then all are forgotten."""
+"""So many different requests of a version are kept; then all are forgotten."""
+KEY_BYTES_MAX: Final = 512
+"""What has a longer one is not kept: keys are held for good, thousands of them, and a client id may have 32 KB."""
 
 _CLIENT_ID_SIZE: Final = 8
 """Where a header's client id begins, its size in front."""
@@ -158,6 +160,7 @@ class RepeatedProduces:
             has_tags
             or has_long_name
             or end > len(frame)
+            or end - _CLIENT_ID_SIZE > KEY_BYTES_MAX
             or frame[position + _TOPICS] != _ONE
             or frame[end - _AFTER_NAME] != _ONE
         ):

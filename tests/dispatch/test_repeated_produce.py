@@ -203,6 +203,27 @@ def test_clients_with_other_names_and_headers_are_told_apart() -> None:
     assert repeats.find(CONNECTION, tagged, 9, 1) is None
 
 
+@pytest.mark.parametrize("version", [9, 13])
+def test_of_a_client_with_a_long_name_nothing_is_kept_and_it_is_decoded_as_ever(version: int) -> None:
+    repeats = RepeatedProduces()
+    sizes = [1, 250, 400, 32_765]
+    found = []
+    for size in sizes:
+        client_id = "c" * size
+        head = HEAD[:8] + size.to_bytes(2, "big") + client_id.encode() + b"\0"
+        frame = memoryview(head + encode_bytes(request(name="t" * 100, records=b"r"), version))
+        body = decode(ProduceRequest, frame[len(head) :], version)
+        learn(repeats, frame, body, version, (size, client_id))
+        found.append(repeats.find(CONNECTION, frame, version, size) is not None)
+        kept = body.topic_data[0].partition_data[0].records is None
+
+        assert kept is found[-1], "what is answered by the codec keeps its records"
+    longest = max(len(key) for known in repeats._known.values() for key in known)
+
+    assert found == [True, True, version == 13, False]
+    assert longest <= repeated_produce.KEY_BYTES_MAX
+
+
 def test_no_more_requests_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_produce, "KNOWN_MAX", 3)
     repeats = RepeatedProduces()
