@@ -178,7 +178,7 @@ class RequestParts:
     def _topics_to_make(self, name: str) -> list[CreatableTopic]:
         """Return what is created where somebody asked for a topic: as its coordinator wants it, else with defaults."""
         image, config = self._published.image, self._published.config
-        internal = self.coordinators.topic_to_create(name, len(image.live_brokers()))
+        internal = self.coordinators.topic_to_create(name, len(image.brokers_for_new_replicas()))
         return topics_for(name, image, config.get_int("message.max.bytes")) if internal is None else [internal]
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:

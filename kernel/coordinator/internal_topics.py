@@ -43,24 +43,25 @@ def wanted_replicas(name: str, keys: TopicKeys, config: BrokerConfig) -> WantedR
 
 
 def internal_topic(
-    name: str, keys: TopicKeys, config: BrokerConfig, live_brokers_count: int, voted: Collection[str] = ()
+    name: str, keys: TopicKeys, config: BrokerConfig, usable_brokers_count: int, voted: Collection[str] = ()
 ) -> CreatableTopic:
     """Return the topic that the controller is asked for.
 
-    Replicas, and the in-sync replicas that a write needs, are never more than there are live brokers: a single broker
-    serves groups and transactions without a word of configuration, where Kafka would refuse to. Both grow when brokers
-    come (`replica_growth`). Where replicas vote they do not grow: there the topic waits for the brokers, as in Kafka.
+    Replicas, and the in-sync replicas that a write needs, are never more than there are brokers that may have some: a
+    single broker serves groups and transactions without a word of configuration, where Kafka would refuse to. Both grow
+    when brokers come (`replica_growth`). Where replicas vote they do not grow: there the topic waits for the brokers,
+    as in Kafka.
 
     Args:
         name: The topic.
         keys: Where its settings come from.
         config: The broker's configuration.
-        live_brokers_count: At least 1: this one.
+        usable_brokers_count: How many live brokers are not cordoned; what is less than 1 counts as 1.
         voted: The names of elections that are votes among the replicas.
     """
     replication_factor, chosen = config.get_int(keys.replication_factor_key), config.value(INTERNAL_ELECTION)
     if (chosen or config.get_text(ELECTION)) not in voted:
-        replication_factor = min(replication_factor, max(live_brokers_count, 1))
+        replication_factor = min(replication_factor, max(usable_brokers_count, 1))
     configs = {topic_key: _value(source, config) for topic_key, source in keys.configs.items()}
     if chosen is not None:
         configs[ELECTION] = str(chosen)

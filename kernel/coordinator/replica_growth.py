@@ -1,10 +1,11 @@
 """Pure core: internal topics get the replicas that a cluster with few brokers could not give them.
 
-A topic is made with as many replicas as there are live brokers. When more have come, each of its partitions grows up
-to the broker key (`offsets.topic.replication.factor`, `transaction.state.log.replication.factor`), and once enough
-replicas are in sync, `min.insync.replicas` rises to its key, too. Nothing shrinks, no leader moves, no replica that is
-there is taken away; a partition that is being reassigned is left alone until that is over. Topics whose replicas vote
-have all that they will have from the beginning.
+A topic is made with as many replicas as there are live brokers that are not cordoned. When more have come, or are
+given free, each of its partitions grows up to the broker key (`offsets.topic.replication.factor`,
+`transaction.state.log.replication.factor`), and once enough replicas are in sync, `min.insync.replicas` rises to its
+key, too. Nothing shrinks, no leader moves, no replica that is there is taken away, a cordoned broker's neither; a
+partition that is being reassigned is left alone until that is over. Topics whose replicas vote have all that they will
+have from the beginning.
 """
 
 from __future__ import annotations
@@ -71,16 +72,17 @@ def growth(
 
 
 def _grown_partitions(image: MetadataImage, topic: TopicImage, replicas_count: int) -> list[ReassignablePartition]:
-    live = image.live_brokers()
-    target = min(replicas_count, len(live))
+    live, usable = set(image.live_brokers()), image.brokers_for_new_replicas()
     loads = Counter(replica for state in topic.partitions for replica in state.replicas)
     grown = []
     for index, state in enumerate(topic.partitions):
+        # What lies on a live broker that is cordoned counts, so that a partition is not kept small because of it.
+        target = min(replicas_count, len({*usable, *live.intersection(state.replicas)}))
         if is_reassigned(state) or len(state.replicas) >= target:
             continue
         replicas = list(state.replicas)
         while len(replicas) < target:
-            chosen = _best(image, [broker for broker in live if broker not in replicas], replicas, loads)
+            chosen = _best(image, [broker for broker in usable if broker not in replicas], replicas, loads)
             if chosen is None:
                 break
             loads[chosen] += 1

@@ -261,13 +261,13 @@ class CoordinatorRuntimes:
         """Return the runtime that owns a topic, None for an ordinary one."""
         return self.by_topic.get(topic)
 
-    def topic_to_create(self, name: str, live_brokers_count: int) -> CreatableTopic | None:
+    def topic_to_create(self, name: str, usable_brokers_count: int) -> CreatableTopic | None:
         """Return how a topic has to be created that a coordinator lives in, None for any other topic."""
         runtime = self.by_topic.get(name)
         if runtime is None:
             return None
         keys = runtime.coordinator.topic_settings
-        return internal_topic(name, keys, self._config(), live_brokers_count, self.voted)
+        return internal_topic(name, keys, self._config(), usable_brokers_count, self.voted)
 
     def wanted_replicas(self) -> list[WantedReplicas]:
         """Return how many replicas the topics of coordinators shall have, as soon as there are brokers for them."""

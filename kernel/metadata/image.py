@@ -191,6 +191,10 @@ class MetadataImage:
         """Return the brokers that may lead partitions, ascending."""
         return sorted(broker.broker_id for broker in self.brokers.values() if broker.is_live)
 
+    def brokers_for_new_replicas(self) -> list[int]:
+        """Return the live brokers that are not cordoned, ascending: who may be given replicas that nobody assigns."""
+        return [broker_id for broker_id in self.live_brokers() if not self.brokers[broker_id].is_cordoned]
+
     def __repr__(self) -> str:
         return (
             f"MetadataImage(offset {self.offset}, epoch {self.epoch}, {len(self.brokers)} brokers, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from odradek.client import NewTopic
 from odradek.client.admin import Admin
@@ -96,3 +97,22 @@ def test_who_is_started_cordoned_gets_nothing_from_the_start() -> None:
             return await refused(client, "t", 1)
 
     assert in_cluster(main, settings={CORDONED: "*"}) is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_internal_topics_are_made_beside_who_is_cordoned_and_grow_there_once_it_is_given_free() -> None:
+    name = "__transaction_state"
+
+    async def main(cluster: Cluster) -> list[set[int]]:
+        async with admin(cluster, 1) as client:
+            await cordon(cluster, client, 3, "*", 2)
+            async with cluster.producer("p", {"transactional.id": "p", "max.block.ms": 60_000}) as producer:
+                await producer.begin_transaction()
+                await producer.abort_transaction()
+            seen = [holders(cluster, name)]
+            await trio.sleep(10)  # several times what growth waits for
+            seen.append(holders(cluster, name))
+            await client.alter_configs(ResourceType.BROKER, "3", {CORDONED: None})
+            await until(lambda: len(holders(cluster, name)) == 3)
+        return seen
+
+    assert in_cluster(main, settings=TWO_DISKS) == [{1, 2}, {1, 2}]

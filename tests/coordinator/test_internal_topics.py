@@ -27,12 +27,12 @@ def config(**texts: str) -> BrokerConfig:
 
 
 @pytest.mark.parametrize(
-    ("live_brokers_count", "replication_factor", "min_insync_replicas"), [(0, 1, 1), (1, 1, 1), (2, 2, 2), (5, 3, 2)]
+    ("usable_brokers_count", "replication_factor", "min_insync_replicas"), [(0, 1, 1), (1, 1, 1), (2, 2, 2), (5, 3, 2)]
 )
 def test_there_are_never_more_replicas_than_brokers(
-    live_brokers_count: int, replication_factor: int, min_insync_replicas: int
+    usable_brokers_count: int, replication_factor: int, min_insync_replicas: int
 ) -> None:
-    topic = internal_topic("__transaction_state", KEYS, config(), live_brokers_count)
+    topic = internal_topic("__transaction_state", KEYS, config(), usable_brokers_count)
     configs = {each.name: each.value for each in topic.configs}
 
     assert (topic.num_partitions, topic.replication_factor) == (50, replication_factor)
@@ -44,12 +44,12 @@ def test_there_are_never_more_replicas_than_brokers(
     }
 
 
-@pytest.mark.parametrize("live_brokers_count", [1, 2, 5])
+@pytest.mark.parametrize("usable_brokers_count", [1, 2, 5])
 def test_where_replicas_vote_there_are_as_many_as_the_keys_say_or_the_topic_is_not_made(
-    live_brokers_count: int,
+    usable_brokers_count: int,
 ) -> None:
     broker = config(odradek_internal_election="quorum")
-    topic = internal_topic("__transaction_state", KEYS, broker, live_brokers_count, {"quorum"})
+    topic = internal_topic("__transaction_state", KEYS, broker, usable_brokers_count, {"quorum"})
 
     assert topic.replication_factor == 3
     assert ("odradek.election", "quorum") in [(each.name, each.value) for each in topic.configs]

@@ -16,6 +16,7 @@ from odradek.kernel.wire.messages.api_45_alter_partition_reassignments import Al
 
 NAME = "__transaction_state"
 WANTED = [WantedReplicas(NAME, 3, 2)]
+DIRECTORY = UUID(int=99)
 
 
 def state(*replicas: int, isr: Sequence[int] | None = None) -> PartitionState:
@@ -27,10 +28,21 @@ def image(
     *,
     racks: Mapping[int, str | None],
     fenced: Sequence[int] = (),
+    cordoned: Sequence[int] = (),
     min_in_sync: int | None = 1,
 ) -> MetadataImage:
     brokers = {
-        each: BrokerImage(each, each, UUID(int=each), {}, rack, (), each in fenced, False)
+        each: BrokerImage(
+            each,
+            each,
+            UUID(int=each),
+            {},
+            rack,
+            (DIRECTORY,),
+            each in fenced,
+            False,
+            cordoned_log_dirs=(DIRECTORY,) if each in cordoned else (),
+        )
         for each, rack in racks.items()
     }
     topic = TopicImage(NAME, UUID(int=1), partitions=tuple(partitions))
@@ -67,6 +79,24 @@ def test_there_are_never_more_replicas_than_live_brokers() -> None:
     assert grown(image([state(1)], racks={1: None})) == {}
     assert grown(image([state(1)], racks={1: None, 2: None, 3: None}, fenced=[3])) == {0: [1, 2]}
     assert grown(image([state(1)], racks=dict.fromkeys(range(1, 9)))) == {0: [1, 2, 3]}
+
+
+def test_a_cordoned_broker_gets_nothing_though_it_has_least() -> None:
+    racks: dict[int, str | None] = dict.fromkeys(range(1, 5))
+    two = [WantedReplicas(NAME, 2)]
+
+    assert grown(image([state(1)], racks=racks, cordoned=[2]), two) == {0: [1, 3]}
+    assert grown(image([state(1)], racks=racks, cordoned=[2, 3])) == {0: [1, 4]}
+    assert grown(image([state(1)], racks=racks, cordoned=[2, 3, 4])) == {}
+
+
+def test_what_a_cordoned_broker_has_counts() -> None:
+    racks: dict[int, str | None] = dict.fromkeys(range(1, 4))
+
+    assert grown(image([state(1, 2)], racks=racks, cordoned=[2])) == {0: [1, 2, 3]}
+    assert grown(image([state(1, 2)], racks=racks, cordoned=[1, 2], fenced=[3])) == {}
+    assert grown(image([state(1, 2)], racks=racks, cordoned=[2], fenced=[2])) == {}
+    assert grown(image([state(1, 2)], racks=racks, fenced=[2])) == {}
 
 
 def test_copies_are_shared_out() -> None:
