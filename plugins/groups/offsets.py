@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
-from odradek.kernel.api import NO_PRODUCER_ID, ErrorCode, KafkaError
+from odradek.kernel.api import NO_PRODUCER_ID, ZERO_ID, ErrorCode, KafkaError
 from odradek.kernel.wire.messages.data_group_records import OffsetCommitKey, OffsetCommitValue
 
 from .found_offsets import OffsetsView
@@ -269,6 +269,17 @@ class Offsets:
         Raises:
             KafkaError: The sender may not commit.
         """
+        try:
+            return self._commit(committer, topics, now_ms)
+        except KafkaError as error:
+            if committer.is_transactional and error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                # The one that producers know: their transaction is to be aborted.
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.detail) from error
+            raise
+
+    def _commit(
+        self, committer: Committer, topics: Sequence[TopicCommit], now_ms: int
+    ) -> CoordinatorResult[GroupRecord, list[list[ErrorCode]]]:
         group, check = self._committing_group(committer)
         if group is not None and not committer.is_transactional:
             self._classic.saw_member(group, committer.member_id)
@@ -293,7 +304,8 @@ class Offsets:
                     metadata=metadata,
                     commit_timestamp=now_ms,
                     expire_timestamp=expires_ms,
-                    topic_id=topic.topic_id,
+                    # TxnOffsetCommit has none: Kafka checks by the one of the name, and does not keep it.
+                    topic_id=ZERO_ID if committer.is_transactional else topic.topic_id,
                 )
                 records.append(GroupRecord(key, value))
         self._context.counters.offset_commits += len(records)
@@ -308,19 +320,13 @@ class Offsets:
                 return None, None
             knows_code = not committer.is_transactional and committer.api_version >= _GROUP_ID_NOT_FOUND_FROM
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows_code else ErrorCode.ILLEGAL_GENERATION)
-        try:
-            check = group.validate_offset_commit(
-                member_id=committer.member_id,
-                instance_id=committer.instance_id,
-                generation=committer.generation,
-                is_transactional=committer.is_transactional,
-                api_version=committer.api_version,
-            )
-        except KafkaError as error:
-            if committer.is_transactional and error.code is ErrorCode.STALE_MEMBER_EPOCH:
-                raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
-            raise
-        return group, check
+        return group, group.validate_offset_commit(
+            member_id=committer.member_id,
+            instance_id=committer.instance_id,
+            generation=committer.generation,
+            is_transactional=committer.is_transactional,
+            api_version=committer.api_version,
+        )
 
     # ---------------------------------------------------------------------------------------------------------- reading
 

@@ -154,8 +154,7 @@ def _commit(
         api_version=context.api_version,
         is_transactional=True,
     )
-    # Without the topics' ids, as Kafka keeps what a transaction commits: its request does not have them.
-    commits = [TopicCommit(topic.name, ZERO_ID, topic.partitions) for topic in topics.known]
+    commits = [TopicCommit(topic.name, topic.topic_id, topic.partitions) for topic in topics.known]
     return lambda shard, now_ms: shard.offsets.commit(committer, commits, now_ms)
 
 

@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.api import ErrorCode, KafkaError
+from odradek.kernel.api import ZERO_ID, ErrorCode, KafkaError
+from odradek.kernel.wire.messages.api_28_txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
 from odradek.kernel.wire.messages.api_69_consumer_group_describe import ConsumerGroupDescribeRequest
+from odradek.kernel.wire.messages.data_group_records import OffsetCommitValue
 
 from ..driven import GROUP
 from ..handled import HandledGroups
@@ -124,3 +130,46 @@ def test_groups_are_described_each_by_itself() -> None:
     codes = [group.error_code for group in groups.answer(request, 0).groups]
 
     assert [ErrorCode.INVALID_GROUP_ID, *[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2] == codes
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_a_transaction_commits_in_an_older_epoch_what_its_consumer_still_has(version: int) -> None:
+    driven = DrivenConsumers()
+    driven.member_ids.update(a="a", b="b")
+    groups = HandledGroups(driven)
+    driven.enter("a", "t")
+    driven.enter("b", "t")
+    driven.beat("a", 2, topic_partitions=driven.partitions({"t": [0, 1, 2, 3]}))
+    driven.beat("a", 2, topic_partitions=driven.partitions({"t": [0, 1]}))
+    assert driven.epoch_of("a") == 3
+    view = driven.broker.cluster.topic("t")
+    assert view is not None
+    before = len(driven.harness.records)
+
+    def commit(partition: int, epoch: int) -> int:
+        item = TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=5)
+        request = TxnOffsetCommitRequest(
+            transactional_id="id",
+            group_id=GROUP,
+            producer_id=7,
+            producer_epoch=0,
+            generation_id=epoch,
+            member_id="a",
+            topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[item])],
+        )
+        ((answered,),) = [topic.partitions for topic in groups.answer(request, version).topics]
+        return answered.error_code  # type: ignore[no-any-return] # a handler's answer is any response
+
+    # Java's producer aborts by ILLEGAL_GENERATION, and is of no more use by STALE_MEMBER_EPOCH, which it does not know.
+    assert [commit(0, 2), commit(1, 1), commit(3, 2), commit(0, 4), commit(0, 3)] == [
+        ErrorCode.NONE,  # it has had it since epoch 2
+        ErrorCode.ILLEGAL_GENERATION,  # in epoch 1 it had nothing
+        ErrorCode.ILLEGAL_GENERATION,  # it gave this one up
+        ErrorCode.ILLEGAL_GENERATION,  # that epoch is still to come
+        ErrorCode.NONE,
+    ]
+    written = [record.value for record in driven.harness.records[before:]]
+    # Kafka keeps what a transaction commits without the id of its topic.
+    assert [(value.offset, value.topic_id) for value in written if isinstance(value, OffsetCommitValue)] == [
+        (5, ZERO_ID)
+    ] * 2
