@@ -189,7 +189,7 @@ class ShardContext:
         broker: Configuration, metadata, ids, chance.
         timers: The shard's.
         counters: The coordinator's, of all its shards.
-        groups: The shard's groups by id. Classic groups are put in by operations, others by `replay`.
+        groups: The shard's groups by id. `replay` alone puts them in.
         is_loaded: Whether this broker coordinates, so that replayed records are those of operations.
     """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import NO_TIMESTAMP, PARKED, ErrorCode, KafkaError
+from odradek.kernel.api import PARKED, ErrorCode, KafkaError
 from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatResponse
 from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupResponse, MemberResponse
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey
@@ -50,6 +50,7 @@ class ClassicGroups:
     def __init__(self, context: ShardContext) -> None:
         """Make it, without groups."""
         self._context = context
+        self._beginning: ClassicGroup | None = None
         self.rebalances = Rebalances(context)
 
     # ------------------------------------------------------------------------------------------------ a part of a shard
@@ -65,7 +66,7 @@ class ClassicGroups:
         """Apply the record of a generation.
 
         What a group here has written is a picture of what it is, but for an assignment, which counts from now on: only
-        a group that is loaded is made of its record.
+        a group that is loaded is made of its record. The first record of one that begins here puts it in its place.
         """
         groups = self._context.groups
         group = groups.get(key.group)
@@ -75,10 +76,15 @@ class ClassicGroups:
                 self.rebalances.forget(group)
                 group.state = DEAD
         elif not (isinstance(group, ClassicGroup) and self._context.is_loaded):
-            groups[key.group] = ClassicGroup.from_record(key.group, value)
+            groups[key.group] = self._begun(key.group) or ClassicGroup.from_record(key.group, value)
         elif group.state is COMPLETING and value.members:
             group.take_assignment(value)
             self._context.counters.classic_rebalances += 1
+
+    def _begun(self, group_id: str) -> ClassicGroup | None:
+        """Return the group that the last JoinGroup has begun, if it is this one."""
+        group, self._beginning = self._beginning, None
+        return group if group is not None and group.group_id == group_id else None
 
     def loaded(self, now_ms: int) -> Iterator[None]:
         """Give every member its session time to show up; have a group that is too large now rebalance."""
@@ -103,11 +109,10 @@ class ClassicGroups:
         group = self._context.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
-    def create(self, group_id: str, now_ms: int = NO_TIMESTAMP) -> ClassicGroup:
-        """Make an empty group where there is none of any type, and return it."""
+    def create(self, group_id: str) -> None:
+        """Make an empty group where there is none of any type: somebody has committed an offset."""
         assert group_id not in self._context.groups, f"{group_id!r} is there already"
-        group = self._context.groups[group_id] = ClassicGroup(group_id, now_ms)
-        return group
+        self._context.groups[group_id] = ClassicGroup(group_id)
 
     def saw_member(self, group: Group, member_id: str) -> None:
         """Take the commit of an offset for a sign of life."""
@@ -149,13 +154,15 @@ class ClassicGroups:
         if group is None and not is_new_member:
             return effects.result(join_refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
         first_record = None
-        if replaced is not None:
+        if group is None:
+            # Whoever joins is in this one, which is the group of its id when its records are replayed: not if they are
+            # refused, so that a member that nobody knows of is never waited for.
             group = ClassicGroup(request.group_id, now_ms)
-            effects.records += replaced.replacement_records(group)
             first_record = group.record()
-        elif group is None:
-            group = self.create(request.group_id, now_ms)
-            first_record = group.record()
+            if replaced is not None:
+                effects.records += replaced.replacement_records(group)
+            else:
+                self._beginning = group
         joining = Joining(self._context, self.rebalances, group, request, caller, waiter, now_ms, effects)
         response = joining.answer()
         if first_record is not None:

@@ -110,6 +110,43 @@ def test_a_member_whose_arrival_was_refused_is_no_member() -> None:
     assert driven.enter("a", "t").error_code is ErrorCode.NONE
 
 
+@pytest.mark.parametrize("version", [3, 5])
+def test_a_group_whose_beginning_was_refused_is_not_there(version: int) -> None:
+    driven = DrivenGroups()
+    driven.harness.refusal = REFUSAL
+    for _ in range(3):
+        assert driven.join("a", version=version).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert driven.shard.context.groups == {}
+
+    driven.harness.refusal = None
+    driven.harness.advance(600_000)  # of whoever was refused nothing comes any more
+
+    assert driven.shard.context.groups == {}
+    assert driven.harness.records == []
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_who_comes_after_a_refused_member_is_alone_and_leads(version: int) -> None:
+    driven = DrivenGroups({"group.initial.rebalance.delay.ms": 3_000})
+    driven.harness.refusal = REFUSAL
+    driven.join("a", version=version)
+    driven.harness.refusal = None
+    waits = driven.join("b", version=version)
+    if waits.is_done:  # MEMBER_ID_REQUIRED: it comes back with its id
+        driven.learn("b", waits.response)
+        waits = driven.join("b", version=version)
+    driven.harness.advance(3_000)
+    driven.learn("b", waits.response)
+    told = waits.response
+
+    assert (told.generation_id, told.leader, len(told.members)) == (1, driven.member_ids["b"], 1)
+    assert driven.sync("b", 1, {"b": b"all"}).response.assignment == b"all"
+    for _ in range(100):  # longer than a new member may be silent
+        driven.harness.advance(5_000)
+        assert driven.heartbeat("b", 1) is ErrorCode.NONE
+    driven.harness.reload()
+
+
 # ------------------------------------------------------------------------------- a group that changes its protocol
 
 
