@@ -287,8 +287,8 @@ class MetadataParts:
         self._logs.log_moves.go_on()
 
     def warn_of_configs(self, *, is_internal: Callable[[str], bool]) -> None:
-        """Tell of configs without effect that are set from now on."""
-        warnings = ConfigWarnings(self._options.config.registry, self.published.image, is_internal=is_internal)
+        """Tell of configs that do not count as they are set."""
+        warnings = ConfigWarnings(self._options.config, self.published.image, is_internal=is_internal)
         self.calls.kept().source.add_listener(warnings.changed)
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:

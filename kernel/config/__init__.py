@@ -16,6 +16,7 @@
 | `meta_properties` | `meta.properties`, in which a directory says whose it is |
 | `listeners` | `listeners`, `advertised.listeners` and the security protocol map as endpoints |
 | `describe`, `alter` | what DescribeConfigs, AlterConfigs and IncrementalAlterConfigs need |
+| `group_bounds` | the least and the most that a group may set |
 | `client_metrics`, `thread_pools` | what Kafka asks of changes to these, beyond each value |
 | `reference` | the reference page, rendered from the definitions |
 """

@@ -16,6 +16,7 @@ from ..errors import ConfigError, ErrorCode, KafkaError
 from ..wire.varint import STRING_BYTES_MAX
 from .checks import check_together
 from .client_metrics import check_client_metrics
+from .group_bounds import broken_bound
 from .keys import ConfigKey, Scope, UpdateMode, without_repetition
 from .thread_pools import check_thread_pools
 from .topic import check_topic, resolve_key
@@ -112,7 +113,7 @@ def alter_group(
 ) -> dict[str, str]:
     """Apply alterations to what is set on a group; see `alter_topic`.
 
-    A value must keep between the broker's `group.<family>.min.<rest>` and `group.<family>.max.<rest>`.
+    A value must keep to the broker's bounds; see `group_bounds`.
     """
     keys = config.registry.keys[Scope.GROUP]
     after = _apply(config, Scope.GROUP, overrides, alterations, lambda key: resolve_key(key, config, overrides))
@@ -121,9 +122,10 @@ def alter_group(
         if key is None:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
         value = _parse(key, text, ErrorCode.INVALID_CONFIG)
-        family, _, rest = name.partition(".")
-        _check_bound(config, name, value, f"group.{family}.min.{rest}", "greater", lambda low, it: it >= low)
-        _check_bound(config, name, value, f"group.{family}.max.{rest}", "less", lambda high, it: it <= high)
+        bound = broken_bound(config, name, value)
+        if bound is not None:
+            word = "greater" if bound.is_minimum else "less"
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} must be {word} than or equal to {bound.key}")
     return after
 
 
@@ -137,15 +139,6 @@ def alter_client_metrics(
     )
     check_client_metrics(keys, after)
     return after
-
-
-def _check_bound(
-    config: BrokerConfig, name: str, value: Value, bound: str, word: str, holds: Callable[[int, int], bool]
-) -> None:
-    if bound not in config.registry.keys[Scope.BROKER] or not isinstance(value, int):
-        return
-    if not holds(config.get_int(bound), value):
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} must be {word} than or equal to {bound}")
 
 
 def alter_broker(config: BrokerConfig, alterations: Sequence[Alteration], *, whole_cluster: bool) -> dict[str, str]:

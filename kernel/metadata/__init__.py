@@ -5,7 +5,7 @@
 | `records`, `record_makers` | Pure core: the records, in the wire's notation, and how values become records again |
 | `image`, `image_builder` | Pure core: the frozen image, and how records make the next one |
 | `names`, `features` | Pure core: rules, tables |
-| `config_warnings` | Shell: tells of configs that a client has set and that have no effect |
+| `config_warnings` | Shell: tells of configs that a client has set and that do not count, or not as they are set |
 | `topic_maker` | Shell: makes topics that somebody asked for without creating them |
 | `retry_topics` | Pure core: which ones for a group's failed records (`odradek.retry.auto`) |
 | `controller_calls` | Pure core: how anything asks the controller, here or elsewhere |

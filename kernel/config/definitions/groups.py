@@ -160,19 +160,19 @@ group.consumer.session.timeout.ms
     How long a member of a consumer group may be silent before it is out, where the group sets nothing itself.
 
 group.consumer.min.session.timeout.ms
-    The smallest `consumer.session.timeout.ms` that a group may set.
+    The smallest `consumer.session.timeout.ms` that a group may set; what one has set beyond it counts as this.
 
 group.consumer.max.session.timeout.ms
-    The largest `consumer.session.timeout.ms` that a group may set.
+    The largest `consumer.session.timeout.ms` that a group may set; what one has set beyond it counts as this.
 
 group.consumer.heartbeat.interval.ms
     How often a member of a consumer group shows that it lives, where the group sets nothing itself.
 
 group.consumer.min.heartbeat.interval.ms
-    The smallest `consumer.heartbeat.interval.ms` that a group may set.
+    The smallest `consumer.heartbeat.interval.ms` that a group may set; what one has set beyond it counts as this.
 
 group.consumer.max.heartbeat.interval.ms
-    The largest `consumer.heartbeat.interval.ms` that a group may set.
+    The largest `consumer.heartbeat.interval.ms` that a group may set; what one has set beyond it counts as this.
 
 group.consumer.max.size
     How many members a consumer group may have.
@@ -187,10 +187,10 @@ group.consumer.assignment.interval.ms
     How long a consumer group waits between two assignments, where the group sets nothing itself.
 
 group.consumer.min.assignment.interval.ms
-    The smallest `consumer.assignment.interval.ms` that a group may set.
+    The smallest `consumer.assignment.interval.ms` that a group may set; what one has set beyond it counts as this.
 
 group.consumer.max.assignment.interval.ms
-    The largest `consumer.assignment.interval.ms` that a group may set.
+    The largest `consumer.assignment.interval.ms` that a group may set; what one has set beyond it counts as this.
 
 group.consumer.regex.refresh.interval.ms
     How often subscriptions by pattern are matched anew.

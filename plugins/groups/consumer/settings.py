@@ -1,9 +1,12 @@
-"""Pure core: the keys that govern consumer groups: a group's own settings, over the broker's."""
+"""Pure core: the keys that govern consumer groups: a group's own settings, over the broker's.
+
+*Source:* `GroupConfigManager` of Kafka 4.3.1, for bounds that have changed.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,8 +16,22 @@ if TYPE_CHECKING:
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
-_BROKER_PREFIX: Final = "group."
-"""What the broker's key has in front of the group's."""
+
+
+class _BrokerKeys(NamedTuple):
+    """The broker's keys for a number that groups may set: what counts if a group does not, and within which bounds."""
+
+    default: str
+    least: str
+    most: str
+
+
+_BROKER_KEYS: Final = {
+    f"consumer.{rest}": _BrokerKeys(
+        f"group.consumer.{rest}", f"group.consumer.min.{rest}", f"group.consumer.max.{rest}"
+    )
+    for rest in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+}
 
 
 class MigrationPolicy(Enum):
@@ -44,9 +61,15 @@ class Settings:
         self._broker = broker
 
     def of_group(self, group_id: str, key: str) -> int:
-        """Return a group's number, or else the broker's."""
+        """Return a group's number, or else the broker's.
+
+        The bounds of the broker are not always what they were when the group's was set: it keeps within those of now.
+        """
+        config, keys = self._broker.config, _BROKER_KEYS[key]
         own = self._broker.cluster.group_configs(group_id).get(key)
-        return self._broker.config.get_int(_BROKER_PREFIX + key) if own is None else int(own)
+        if own is None:
+            return config.get_int(keys.default)
+        return min(max(int(own), config.get_int(keys.least)), config.get_int(keys.most))
 
     @property
     def size_max(self) -> int:

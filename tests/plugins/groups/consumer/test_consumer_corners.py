@@ -407,6 +407,41 @@ def test_an_assignor_that_no_plugin_offers_fails_the_heartbeat_by_name() -> None
     assert "'uniform'" in waiter.error.detail
 
 
+# ------------------------------------------------------------------------------------------------ a group's own numbers
+
+
+@pytest.mark.parametrize(
+    ("own_ms", "lasts_ms"), [(60_000, 50_000), (48_000, 48_000), (30_000, 45_000)], ids=["above", "within", "below"]
+)
+def test_a_groups_own_session_keeps_within_what_the_broker_allows_by_now(own_ms: int, lasts_ms: int) -> None:
+    driven = DrivenConsumers({"group.consumer.max.session.timeout.ms": 50_000})
+    driven.group_configs["consumer.session.timeout.ms"] = str(own_ms)  # set when the broker allowed it
+    driven.enter("a", "t")
+    driven.harness.advance(lasts_ms - 1)
+
+    assert list(driven.group.members) == ["a"]
+
+    driven.harness.advance(1)
+
+    assert not driven.group.members
+
+
+def test_a_groups_own_intervals_keep_within_what_the_broker_allows_by_now() -> None:
+    driven = DrivenConsumers(
+        {"group.consumer.max.heartbeat.interval.ms": 8_000, "group.consumer.max.assignment.interval.ms": 2_000}
+    )
+    driven.group_configs.update({"consumer.heartbeat.interval.ms": "15000", "consumer.assignment.interval.ms": "9000"})
+
+    assert driven.enter("a", "t").response.heartbeat_interval_ms == 8_000
+
+    driven.enter("b", "t")
+    assert driven.group.assignment_epoch < driven.group.group_epoch  # it was assigned a moment ago
+    driven.harness.advance(2_000)
+    driven.beat("b", driven.epoch_of("b"))
+
+    assert driven.group.assignment_epoch == driven.group.group_epoch
+
+
 # -------------------------------------------------------------------------------------------------------------- offsets
 
 
