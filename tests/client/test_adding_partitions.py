@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from odradek.client import ClientTimeoutError, GroupMetadata, OffsetAndMetadata, TransactionAbortedError
+from odradek.client.transactions.coordination import _worst
 from odradek.client.transactions.machine import State, TransactionMachine
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
@@ -125,6 +126,44 @@ def test_a_transaction_that_the_coordinator_did_not_begin_is_not_ended_there(cod
         assert brokers.values() == [b"first", b"committed"]
 
     with_producer(test)
+
+
+@pytest.mark.parametrize("unknown", ["t", "u"])
+def test_a_topic_that_the_coordinator_does_not_know_yet_costs_the_others_time_and_no_transaction(unknown: str) -> None:
+    async def test(brokers: ScriptedBrokers, coordinator: Coordinator, producer: Producer) -> None:
+        await producer.partitions_for("u")
+        coordinator.unknown_topics = {unknown}
+        before = len(brokers.requests(ADD_PARTITIONS_TO_TXN))
+        await producer.begin_transaction()
+        producer.send_nowait("t", "here", partition=0)
+        producer.send_nowait("u", "there", partition=0)
+        await trio.sleep(2.5)
+        assert len(brokers.requests(ADD_PARTITIONS_TO_TXN)) > before + 1
+        coordinator.unknown_topics = set()
+        await producer.commit_transaction()
+
+        assert coordinator.ended[-1] == ({("t", 0), ("u", 0)}, True)
+        assert brokers.values(topic="u") == [b"there"]
+        assert brokers.values() == [b"first", b"here"]
+
+    with_producer(test)
+
+
+def test_what_was_not_attempted_is_told_by_the_code_of_what_it_was_not_attempted_for() -> None:
+    left_out, refused, later = (
+        int(code)
+        for code in (
+            ErrorCode.OPERATION_NOT_ATTEMPTED,
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        )
+    )
+
+    assert _worst([left_out, refused]) is _worst([refused, left_out]) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert _worst([later, refused, left_out]) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert _worst([left_out, later]) is _worst([later, 0, left_out]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert _worst([left_out, 0]) is _worst([left_out]) is ErrorCode.OPERATION_NOT_ATTEMPTED  # and nobody says why
+    assert _worst([0, 0]) is _worst([]) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("asked_s", [0.0, 1.0])

@@ -39,6 +39,7 @@ class Coordinator:
         ended: What was part of each that ended, and whether it was committed.
         lost: How many of the next requests to add something are done, and their answers lost.
         refuses: What requests to add something are answered with while it is set; nothing is added then.
+        unknown_topics: Topics whose metadata has not reached it: nothing that is asked together with one is done.
         delay_s: How long requests to add something take.
         knows_ids: Whether InitProducerId is answered.
     """
@@ -48,6 +49,7 @@ class Coordinator:
     ended: list[tuple[set[tuple[str, int] | str], bool]] = attrs.field(factory=list)
     lost: int = 0
     refuses: ErrorCode | None = None
+    unknown_topics: set[str] = attrs.field(factory=set)
     delay_s: float = 0
     knows_ids: bool = True
 
@@ -84,16 +86,24 @@ class Coordinator:
 
     async def _add_partitions(self, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse | None:
         topics = request.v3_and_below_topics
-        items: set[tuple[str, int] | str] = {(topic.name, number) for topic in topics for number in topic.partitions}
-        code = await self._add(request.v3_and_below_producer_epoch, items)
-        if code is None:
-            return None
+        others = ErrorCode.OPERATION_NOT_ATTEMPTED
+        if self.unknown_topics.isdisjoint(topic.name for topic in topics):
+            items: set[tuple[str, int] | str] = {(each.name, number) for each in topics for number in each.partitions}
+            code = await self._add(request.v3_and_below_producer_epoch, items)
+            if code is None:
+                return None
+            others = code
         return AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=[
                 AddPartitionsToTxnTopicResult(
                     name=topic.name,
                     results_by_partition=[
-                        AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
+                        AddPartitionsToTxnPartitionResult(
+                            partition_index=number,
+                            partition_error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                            if topic.name in self.unknown_topics
+                            else others,
+                        )
                         for number in topic.partitions
                     ],
                 )

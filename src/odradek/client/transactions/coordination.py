@@ -409,10 +409,15 @@ def _commit_codes(response: Any) -> Iterable[int]:
     return (item.error_code for topic in response.topics for item in topic.partitions)
 
 
-_WORST_FIRST: Final = (Verdict.FENCED, Verdict.FATAL, Verdict.ABORT, Verdict.FIND, Verdict.AGAIN, Verdict.DONE)
+_WORST_FIRST: Final = (Verdict.FENCED, Verdict.FATAL, Verdict.ABORT, Verdict.FIND, Verdict.AGAIN)
 
 
 def _worst(codes: Iterable[int]) -> ErrorCode:
-    """Return the code that decides what becomes of a request about several things."""
-    found = [error_code(code) for code in codes]
-    return min(found, key=lambda code: _WORST_FIRST.index(judge(code)), default=ErrorCode.NONE)
+    """Return the code that decides what becomes of a request about several things.
+
+    OPERATION_NOT_ATTEMPTED says that something else in the request was refused: that one's code decides for both, so
+    that a topic which the coordinator does not know yet is waited for, whatever is asked for beside it.
+    """
+    failed = [code for code in map(error_code, codes) if code is not ErrorCode.NONE]
+    reasons = [code for code in failed if code is not ErrorCode.OPERATION_NOT_ATTEMPTED]
+    return min(reasons or failed, key=lambda code: _WORST_FIRST.index(judge(code)), default=ErrorCode.NONE)

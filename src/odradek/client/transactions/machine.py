@@ -19,6 +19,7 @@ raises the producer's epoch, so that nothing late can touch the next transaction
 | INVALID_PRODUCER_EPOCH, PRODUCER_FENCED | fatal: fenced |
 | TRANSACTION_ABORTABLE, authorization of topics and groups, everything about the consumer's membership | abort |
 | UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_ID_MAPPING | abort |
+| OPERATION_NOT_ATTEMPTED | as the code of what it was not attempted for; alone: abort |
 | any other | fatal |
 
 *Source:* `TransactionManager` of Kafka 4.3; KIP-98, KIP-360, KIP-447, KIP-588, KIP-890.
