@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from ..classes import frozen
+from ..types import NO_EPOCH
 from .rewriting import RewritableLog
 
 if TYPE_CHECKING:
@@ -225,14 +226,11 @@ class PartitionLog(RewritableLog, Protocol):
         ...
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch with an offset at or above `offset`, and epochs that begin there; durable on return.
-
-        Small files above the new end go too: what they tell of is no more.
-        """
+        """Drop batches and epochs at or above `offset`, and small files above the new end; durable on return."""
         ...
 
-    def truncate_fully(self, start_offset: int) -> None:
-        """Drop everything, with the small files above `start_offset`, and go on there; durable on return."""
+    def truncate_fully(self, start_offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Drop all, with small files above `start_offset`, and go on there, in that epoch if any; durable on return."""
         ...
 
     def advance_log_start(self, offset: int) -> None:

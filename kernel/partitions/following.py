@@ -22,6 +22,7 @@ from ..errors import ErrorCode, KafkaError
 from ..machine.turnstile import Slices
 from ..records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
 from ..records.control import EndTransactionMarker, read_control_record
+from ..types import NO_EPOCH
 from .delay_recovery import read_delays_in_steps
 from .leading import advance_log_start
 from .recovery import knows_producers, rebuild_in_steps, rebuild_producers
@@ -182,15 +183,24 @@ def truncate(replica: Replica, offset: int) -> bool:
     return before != (log.log_end_offset, log.latest_epoch)
 
 
-def begin_anew(replica: Replica, start_offset: int, now_ms: int) -> None:
+def begin_anew(replica: Replica, start_offset: int, now_ms: int, start_epoch: int = NO_EPOCH) -> None:
     """Give up the whole log, and go on at `start_offset`, where the leader's begins; durable on return.
+
+    How new the leader's log is there is known from then on: where all was deleted, and nothing is written, no record
+    ever tells it, and a voter that does not know it counts for nothing (`has_all_below`).
+
+    Args:
+        replica: A follower.
+        start_offset: Where the leader's log begins.
+        now_ms: The wall clock.
+        start_epoch: Of the leader's log at that offset; where it does not know it, a record that follows tells.
 
     Raises:
         KafkaError: This replica leads, or its log failed.
     """
     check_follower(replica)
     try:
-        replica.log.truncate_fully(start_offset)
+        replica.log.truncate_fully(start_offset, start_epoch)
         replica.note_cut(0)
         rebuild_producers(replica.log, replica.producers, now_ms)  # of an empty log
         if replica.delays is not None:

@@ -9,6 +9,7 @@ import attrs
 
 from ..peers.fetch_session_handler import Wish
 from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from ..wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from .throttling import names_replica
 
 if TYPE_CHECKING:
@@ -180,6 +181,15 @@ def _throttled_due_ms(followed: Followed, now_ms: int) -> int:
         return now_ms + THROTTLED_MS
     followed.slow_due_ms = now_ms + THROTTLED_VOTER_MS
     return now_ms
+
+
+def offset_request(replica: Replica, replica_id: int, timestamp: int) -> ListOffsetsRequest:
+    """Return the question where the leader's log has a timestamp, or what a special one stands for."""
+    part = ListOffsetsPartition(
+        partition_index=replica.partition.partition, current_leader_epoch=replica.leader_epoch, timestamp=timestamp
+    )
+    topic = ListOffsetsTopic(name=replica.partition.topic, partitions=[part])
+    return ListOffsetsRequest(replica_id=replica_id, topics=[topic])
 
 
 def fetch_request(

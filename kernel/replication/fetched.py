@@ -50,6 +50,13 @@ class Outcome(NamedTuple):
     reason: str = ""
 
 
+class KnownOffset(NamedTuple):
+    """An offset of the leader's log, and the epoch that its log knows to be there, -1 for none."""
+
+    offset: int
+    leader_epoch: int
+
+
 _APPENDED = Outcome(Taken.APPENDED)
 _PASSES = frozenset(
     {
@@ -108,12 +115,12 @@ def _append(replica: Replica, records: Buffer, now_ms: int) -> None:
     append_as_follower(replica, records)
 
 
-def go_to(replica: Replica, start_offset: int, end_offset: int, now_ms: int) -> bool:
+def go_to(replica: Replica, start: KnownOffset, end_offset: int, now_ms: int) -> bool:
     """Bring a follower that asked outside of its leader's log back into it; return whether it was outside.
 
     Args:
         replica: The follower.
-        start_offset: Where the leader's log begins.
+        start: Where the leader's log begins.
         end_offset: Where it ends.
         now_ms: The wall clock.
 
@@ -124,7 +131,7 @@ def go_to(replica: Replica, start_offset: int, end_offset: int, now_ms: int) -> 
     if end_offset < mine:  # after an unclean election
         truncate(replica, end_offset)
         return True
-    if start_offset > mine:
-        begin_anew(replica, start_offset, now_ms)
+    if start.offset > mine:
+        begin_anew(replica, start.offset, now_ms, start.leader_epoch)
         return True
     return False

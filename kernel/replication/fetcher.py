@@ -28,17 +28,16 @@ from ..partitions.replica import Replica
 from ..partitions.staged_writes import FIRST_BATCHES_MAX
 from ..peers.errors import ClientError
 from ..peers.fetch_session_handler import FetchSessionHandler
-from ..types import NO_OFFSET, TopicPartition
+from ..types import NO_EPOCH, NO_OFFSET, TopicPartition
 from ..wire.messages.api_01_fetch import ReplicaState
-from ..wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ..wire.special_timestamps import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
 )
-from .fetch_planning import Followed, Plan, fetch_request
-from .fetched import Taken, go_to, take_answer
+from .fetch_planning import Followed, Plan, fetch_request, offset_request
+from .fetched import KnownOffset, Taken, go_to, take_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -63,6 +62,7 @@ log = logging.getLogger(__name__)
 
 BYTES_BETWEEN_TURNS: Final = 256 * 1024
 """After so many bytes of an answer others get their turn."""
+_NOWHERE: Final = KnownOffset(NO_OFFSET, NO_EPOCH)
 IDLE_WAIT_MS: Final = 1000
 """How long is waited where everything that is followed is offline."""
 
@@ -429,16 +429,16 @@ class Fetcher:
         """Ask where the leader's log begins and ends, and go there."""
         replica = followed.replica
         stands = _where(replica)
-        found: list[int] = []
+        found: list[KnownOffset] = []
         for timestamp in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
             offset = await self._offset_at(replica, timestamp)
             if offset is None or not self._is_still(followed, stands):
                 self._hold_back(followed, "")
                 return
             found.append(offset)
-        start_offset, end_offset = found
+        start, end = found
         try:
-            if go_to(replica, start_offset, end_offset, self._parts.clock.now_ms()):
+            if go_to(replica, start, end.offset, self._parts.clock.now_ms()):
                 log.warning("%s follows from offset %d on", replica.partition, replica.log.log_end_offset)
                 await self._after_cut(replica)
             else:
@@ -450,16 +450,15 @@ class Fetcher:
         """Ask where the leader's local log begins, and have this one begin there or behind."""
         replica = followed.replica
         stands = _where(replica)
-        offset: int | None = NO_OFFSET
-        if self._parts.settings().begins_at_tiers_end and not replica.log.log_end_offset:
-            offset = await self._offset_at(replica, EARLIEST_PENDING_UPLOAD_TIMESTAMP)
-        if offset == NO_OFFSET:
-            offset = await self._offset_at(replica, EARLIEST_LOCAL_TIMESTAMP)
-        if offset is None or not self._is_still(followed, stands):
+        begins_at_end = self._parts.settings().begins_at_tiers_end and not replica.log.log_end_offset
+        at = await self._offset_at(replica, EARLIEST_PENDING_UPLOAD_TIMESTAMP) if begins_at_end else _NOWHERE
+        if at is not None and at.offset == NO_OFFSET:
+            at = await self._offset_at(replica, EARLIEST_LOCAL_TIMESTAMP)
+        if at is None or not self._is_still(followed, stands):
             self._hold_back(followed, "")
             return
         followed.is_beginning = self._plan.is_stale = True
-        self._parts.tier_starts.ask(replica, offset, partial(self._has_begun, followed))
+        self._parts.tier_starts.ask(replica, at.offset, partial(self._has_begun, followed))
 
     def _has_begun(self, followed: Followed, reason: str | None) -> None:
         followed.is_beginning, self._plan.is_stale = False, True
@@ -479,21 +478,13 @@ class Fetcher:
         is_followed = self.followed.get(followed.replica.topic_partition) is followed
         return is_followed and _where(followed.replica) == stands
 
-    async def _offset_at(self, replica: Replica, timestamp: int) -> int | None:
-        part = ListOffsetsPartition(
-            partition_index=replica.partition.partition,
-            current_leader_epoch=replica.leader_epoch,
-            timestamp=timestamp,
-        )
-        request = ListOffsetsRequest(
-            replica_id=self._parts.state().replica_id,
-            topics=[ListOffsetsTopic(name=replica.partition.topic, partitions=[part])],
-        )
+    async def _offset_at(self, replica: Replica, timestamp: int) -> KnownOffset | None:
+        request = offset_request(replica, self._parts.state().replica_id, timestamp)
         response = await self._ask(request, self._parts.settings())
         if response is None:
             return None
         ((answer,),) = (topic.partitions for topic in response.topics)
-        return None if answer.error_code else int(answer.offset)
+        return None if answer.error_code else KnownOffset(answer.offset, answer.leader_epoch)
 
 
 def _where(replica: Replica) -> tuple[int, int]:

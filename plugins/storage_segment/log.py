@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import (
     EMPTY_READ,
+    NO_EPOCH,
     NO_LIMIT,
     LogRead,
     OsFiles,
@@ -201,7 +202,7 @@ class SegmentLog(LogWriter):
         if self._epochs.truncate_from_end(offset):
             self._save_epochs()
 
-    def truncate_fully(self, start_offset: int) -> None:
+    def truncate_fully(self, start_offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """See `PartitionLog.truncate_fully`."""
         self.write_pending()
         with self._disk("truncate"):
@@ -213,8 +214,9 @@ class SegmentLog(LogWriter):
             self._files.fsync_directory(self.directory)
             self.log_end_offset = self._written_end = self.log_start_offset = start_offset
             self._after_cut()
-        if self._epochs.clear():
-            self._save_epochs()
+        if self._epochs.begin_anew(leader_epoch, start_offset):
+            # No batch tells of it: its file alone does, which no flush writes before there is one.
+            self._save_epochs(is_durable=leader_epoch != NO_EPOCH)
 
     def _lower_checkpoints(self, offset: int) -> None:
         """Take the checkpoints back before the log: what is written anew behind `offset` must be checked."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.kernel.api import (
@@ -299,19 +300,20 @@ class LogWriter:
         self._size_limit = min(self._segment_bytes, POSITION_MAX)
         self._is_open = True
 
-    def _save_epochs(self) -> None:
+    def _save_epochs(self, *, is_durable: bool = False) -> None:
+        write = partial(self._write_epochs, is_durable=is_durable)
         with self._disk("write the epochs of"):
             self._make()
             try:
-                self._write_epochs()
+                write()
             except OSError as exc:
-                self._try_in_reserve(self._write_epochs, exc)
+                self._try_in_reserve(write, exc)
             self._has_unsaved_epoch = self._is_epoch_file_behind = False
             self._epochs_version += 1
 
-    def _write_epochs(self) -> None:
+    def _write_epochs(self, *, is_durable: bool) -> None:
         data = encode_epochs(self._epochs.entries())
-        replace_file(self._files, self.directory / EPOCH_CHECKPOINT, data, is_durable=False)
+        replace_file(self._files, self.directory / EPOCH_CHECKPOINT, data, is_durable=is_durable)
 
     def _add_index_entry(self, last_offset: int, position: int) -> None:
         if not self._directory.is_made:

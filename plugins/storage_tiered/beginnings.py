@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from odradek.kernel.api import RemoteStoreError, RestoredSidecar
+from odradek.kernel.api import NO_EPOCH, RemoteStoreError, RestoredSidecar
 
 from .local_state import COLD_TRANSACTIONS_KIND, DERIVED_KINDS, TIER_KIND, LocalState, encode_state
 from .manifests import load_newest
@@ -110,8 +110,6 @@ class StoreStart:
             for at in list(inner.sidecars(kind)):
                 if (at, kind) not in kept:
                     inner.delete_sidecar(at, kind)
-        inner.truncate_fully(self.offset)
         last = [segment for segment in manifest.segments if segment.base_offset < self.offset][-1]
-        if last.leader_epochs:
-            inner.assign_epoch(last.leader_epochs[-1][0], self.offset)
+        inner.truncate_fully(self.offset, last.leader_epochs[-1][0] if last.leader_epochs else NO_EPOCH)
         self.log.take_beginning(manifest)

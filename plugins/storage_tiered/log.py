@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from odradek.kernel.api import (
     EMPTY_READ,
+    NO_EPOCH,
     NO_LIMIT,
     KafkaError,
     RecordsAreRemoteError,
@@ -243,9 +244,9 @@ class TieredPartitionLog(LogWithTier):
         self._log_start_offset = min(self._log_start_offset, self.inner.log_start_offset)
         self._settle()
 
-    def truncate_fully(self, start_offset: int) -> None:
+    def truncate_fully(self, start_offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """See `PartitionLog.truncate_fully`."""
-        self.inner.truncate_fully(start_offset)
+        self.inner.truncate_fully(start_offset, leader_epoch)
         self._move_start(start_offset)
 
     def begin_at_store(self, offset: int) -> StoreStart:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import NO_LIMIT
+from odradek.kernel.api import NO_EPOCH, NO_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -142,9 +142,9 @@ class WrappedLog:
         """See `PartitionLog.truncate_to`."""
         self.inner.truncate_to(offset)
 
-    def truncate_fully(self, start_offset: int) -> None:
+    def truncate_fully(self, start_offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """See `PartitionLog.truncate_fully`."""
-        self.inner.truncate_fully(start_offset)
+        self.inner.truncate_fully(start_offset, leader_epoch)
 
     def advance_log_start(self, offset: int) -> None:
         """See `PartitionLog.advance_log_start`."""

@@ -76,6 +76,23 @@ def test_voters_become_others_and_what_was_acknowledged_stays(tmp_path: Path, ta
     run(body)
 
 
+def test_voters_of_an_idle_topic_become_others_though_all_its_records_were_deleted(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", brokers=5) as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            await committed(cluster, leader, b"v1", b"v2")
+            end = leader.replica().log.log_end_offset
+            leader.replica().log.advance_log_start(end)
+            reassign(cluster, leader.broker_id, 4, 5)
+            leader = await moved(cluster, leader.broker_id, 4, 5)
+            await committed(cluster, leader, b"v3")
+            await show(cluster, b"v3")
+
+            assert all(cluster.nodes[number].replica().log.log_start_offset >= end for number in (4, 5))
+
+    run(body)
+
+
 def test_three_voters_become_three_others_while_records_come(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path, 1, 2, 3, election="quorum", brokers=6) as cluster:

@@ -331,30 +331,52 @@ def test_offsets_of_records_that_were_all_deleted_are_not_given_again(tmp_path: 
     run(body)
 
 
-def test_who_begins_anew_where_the_leaders_log_does_counts_when_it_has_a_record(tmp_path: Path) -> None:
+async def begun_anew(cluster: Cluster) -> tuple[Node, Node, Node]:
+    """Have one voter away while all records are deleted; return leader, the other, and who had to begin anew."""
+    leader = await led(cluster, 1, 2, 3)
+    one, away = followers(cluster)
+    cluster.cut(away.broker_id, 0, leader.broker_id, one.broker_id)
+    await committed(cluster, leader, b"v1", b"v2")
+    await caught_up(cluster, [one], b"v1", b"v2")
+    end = leader.replica().log.log_end_offset
+    leader.replica().log.advance_log_start(end)
+    cluster.heal()
+    log = away.replica().log
+    await cluster.wait("it has begun anew", lambda: log.log_start_offset == log.log_end_offset == end)
+    return leader, one, away
+
+
+def test_who_begins_anew_where_the_leaders_log_does_counts_before_it_has_a_record(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path, election="quorum") as cluster:
-            leader = await led(cluster, 1, 2, 3)
-            one, away = followers(cluster)
-            cluster.cut(away.broker_id, 0, leader.broker_id, one.broker_id)
-            await committed(cluster, leader, b"v1", b"v2")
+            leader, _one, away = await begun_anew(cluster)
             end = leader.replica().log.log_end_offset
-            leader.replica().log.advance_log_start(end)
-            cluster.heal()
-            log, election = away.replica().log, quorum_election(away)
-            await cluster.wait("it has begun anew", lambda: log.log_end_offset == end)
-            await trio.sleep(1)
             leadership = quorum_election(leader)._replica.leadership
             assert leadership is not None
+            await cluster.wait("it counts", lambda: leadership.followers[ReplicaKey(away.broker_id)].end == end)
 
-            assert leadership.followers[ReplicaKey(away.broker_id)].end < end
-            assert election._replica.is_doubtful
+            assert not quorum_election(away)._replica.is_doubtful
+            assert list(away.replica().log.epoch_entries()) == [(cluster.state.leader_epoch, end)]
 
-            await committed(cluster, leader, b"v3")
-            await caught_up(cluster, [away], b"v3")
-            await cluster.wait("it counts", lambda: leadership.followers[ReplicaKey(away.broker_id)].end == end + 1)
+    run(body)
 
-            assert not election._replica.is_doubtful
+
+@pytest.mark.parametrize("is_restarted", [True, False])
+def test_who_began_anew_elects_a_leader_of_an_idle_topic(tmp_path: Path, *, is_restarted: bool) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum") as cluster:
+            leader, one, away = await begun_anew(cluster)
+            end = leader.replica().log.log_end_offset
+            if is_restarted:  # what it has learned of the leader's epochs is kept
+                away = await cluster.restart(away.broker_id)
+            await trio.sleep(3)
+            leader.end()
+            cluster.refusing.add(leader.broker_id)
+            cluster.cut(leader.broker_id, 0, one.broker_id, away.broker_id)
+            second = await led(cluster, one.broker_id, away.broker_id)
+
+            assert second.replica().log.log_start_offset == end
+            await committed(cluster, second, b"v3")
 
     run(body)
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.disk_work import DiskWork
+    from ...contracts.storage import PartitionLog
     from ...machine.threads import Threads
     from ...partitions.replica import Replica
     from ...partitions.replicas import Replicas
@@ -250,7 +251,8 @@ class ListOffsetsHandler:
             return TimestampOffset(-1, visible_end, replica.leader_epoch)
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
             start_offset = replica.log.log_start_offset if timestamp == EARLIEST_TIMESTAMP else earliest_local(replica)
-            return TimestampOffset(-1, start_offset, epoch_at(replica, start_offset))
+            epoch_of_none = NO_EPOCH if isolation is None else replica.leader_epoch  # a follower keeps what it hears
+            return TimestampOffset(-1, start_offset, epoch_at(replica.log, start_offset, epoch_of_none))
         if timestamp == LATEST_TIERED_TIMESTAMP:
             return latest_tiered(replica, visible_end)
         if timestamp == EARLIEST_PENDING_UPLOAD_TIMESTAMP:
@@ -348,10 +350,9 @@ def _check_end_is_known(replica: Replica, isolation: IsolationLevel | None, vers
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if is_new else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-def epoch_at(replica: Replica, offset: int) -> int:
-    """Return the leader epoch of the record at `offset`, of the current leader when there is none."""
-    epoch = replica.leader_epoch
-    for entry_epoch, start_offset in replica.log.epoch_entries():
+def epoch_at(log: PartitionLog, offset: int, epoch: int) -> int:
+    """Return the leader epoch of the record at `offset`; `epoch` when the log does not know it."""
+    for entry_epoch, start_offset in log.epoch_entries():
         if start_offset > offset:
             break
         epoch = entry_epoch

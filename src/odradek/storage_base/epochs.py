@@ -82,9 +82,9 @@ class EpochCache:
         self._starts[0] = start_offset
         return True
 
-    def clear(self) -> bool:
-        """Forget all."""
+    def begin_anew(self, epoch: int, start_offset: int) -> bool:
+        """Forget all, and begin `epoch` at `start_offset` unless that is negative."""
         changed = bool(self._epochs)
         self._epochs.clear()
         self._starts.clear()
-        return changed
+        return self.assign(epoch, start_offset) or changed

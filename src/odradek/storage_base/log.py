@@ -22,6 +22,7 @@ from odradek.kernel.contracts.log_values import SegmentInfo
 from odradek.kernel.contracts.storage import EMPTY_READ, NO_LIMIT, LogRead
 from odradek.kernel.errors import StorageError
 from odradek.kernel.records.batch import iterate_batches
+from odradek.kernel.types import NO_EPOCH
 
 from .epochs import EpochCache
 from .store import LogBounds, LogSegment, LogStore, SegmentT, StoredBatch
@@ -321,7 +322,7 @@ class LogBase(LogStore[SegmentT]):
             self.keep_bounds()
         self.sync()
 
-    def truncate_fully(self, start_offset: int) -> None:
+    def truncate_fully(self, start_offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """See `PartitionLog.truncate_fully`."""
         self.write_pending()
         with self._changing():
@@ -329,7 +330,7 @@ class LogBase(LogStore[SegmentT]):
             self._segments = [self.new_segment(start_offset)]
             self._end_at(start_offset)
             self.log_start_offset = start_offset
-            self._epochs.clear()
+            self._epochs.begin_anew(leader_epoch, start_offset)
             self.keep_bounds()
         self.sync()
 

@@ -265,14 +265,15 @@ class TruncatesNothing(Broken):
         "test_a_full_truncation_begins_anew_elsewhere",
         "test_a_truncation_drops_the_small_files_above_it",
         "test_epochs_go_with_their_records",
+        "test_a_log_begins_anew_in_an_epoch",
     )
 
     def truncate_to(self, offset: int) -> None:
         del offset
         self.write_pending()
 
-    def truncate_fully(self, start_offset: int) -> None:
-        del start_offset
+    def truncate_fully(self, start_offset: int, leader_epoch: int = -1) -> None:
+        del start_offset, leader_epoch
 
 
 class StartsAnywhere(Broken):
@@ -428,6 +429,7 @@ LEVELS = (
     "test_what_was_written_outlives_the_engine",
     "test_a_checkpointed_log_start_outlives_the_engine",
     "test_how_new_the_last_record_was_outlives_the_records_and_the_engine",
+    "test_the_epoch_in_which_a_log_begins_anew_outlives_the_engine",
     "test_the_engine_finds_its_logs_at_start",
     "test_a_rewritten_log_outlives_the_engine",
     "test_a_checkpointed_clean_end_outlives_the_engine",

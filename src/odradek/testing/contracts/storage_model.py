@@ -140,9 +140,9 @@ class _LogMachine(RuleBasedStateMachine):
 
     @rule(distance=st.integers(0, 100))
     def truncate_fully(self, distance: int) -> None:
-        start = self.end + distance
-        self.log.truncate_fully(start)
-        self.batches, self.epochs = [], []
+        start, is_epoch_known = self.end + distance, distance % 2
+        self.log.truncate_fully(start, *([self.epoch] if is_epoch_known else []))
+        self.batches, self.epochs = [], [(self.epoch, start)] if is_epoch_known else []
         self.log_start = self.end = start
 
     @rule(data=st.data())

@@ -60,3 +60,24 @@ class StorageNewLogsContract(StorageKit):
             log.assign_epoch(6, 20)
             assert len(fill(log, 20, 23, epoch=6)) == len(all_bytes(log))
             assert (log.latest_epoch, list(log.epoch_entries())) == (6, [(6, 20)])
+
+    def test_a_log_begins_anew_in_an_epoch(self, tmp_path: Path) -> None:
+        log = self.open(tmp_path)
+        log.assign_epoch(5, 0)
+        fill(log, 0, 3, epoch=5)
+        log.truncate_fully(20, 7)
+
+        assert (log.latest_epoch, tuple(log.end_offset_for_epoch(7))) == (7, (7, 20))
+
+    def test_the_epoch_in_which_a_log_begins_anew_outlives_the_engine(self, tmp_path: Path) -> None:
+        for cleanly in self.ends():
+            directory = tmp_path / str(cleanly)
+            engine = self.start(directory)
+            log = engine.open_log(PARTITION, SMALL)
+            log.assign_epoch(5, 0)
+            fill(log, 0, 3, epoch=5)
+            log.truncate_fully(20, 7)
+            engine.checkpoint({PARTITION: 20})
+            log = self.reopen(engine, directory, cleanly=cleanly)
+            assert (log.log_start_offset, log.log_end_offset) == (20, 20)
+            assert (log.latest_epoch, list(log.epoch_entries())) == (7, [(7, 20)])
