@@ -70,6 +70,13 @@ class Followed:
         replica = self.replica
         return names_replica(replica.settings.throttled_followers, replica.partition.partition, self.broker_id)
 
+    @property
+    def wants_flush(self) -> bool:
+        """Whether its log has what is not kept yet as its topic wants it: to ask for more would say that it is."""
+        replica = self.replica
+        is_served = replica.offline_reason is None and not replica.is_leader
+        return is_served and replica.appended_offset < replica.log.log_end_offset
+
     def wish(self, bytes_max: int) -> Wish:
         """Return what is to be asked for it now; the same object as long as nothing has changed."""
         replica = self.replica
@@ -162,6 +169,8 @@ def wanted_now(
     for partition, each in followed.items():
         replica = each.replica
         if replica.offline_reason is not None or replica.is_leader or each.is_beginning:
+            continue
+        if replica.appended_offset < replica.log.log_end_offset:  # `Followed.wants_flush`
             continue
         due_ms, most_bytes = each.due_ms, bytes_max
         if is_throttling and not each.is_in_sync and each.is_throttled:

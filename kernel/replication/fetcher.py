@@ -208,6 +208,9 @@ class Fetcher:
         )
         if len(wanted) < len(self.followed):
             self._forget_gone()
+            if unflushed := [each.replica for each in self.followed.values() if each.wants_flush]:
+                await self._flush(unflushed)  # what another fetcher took last, of this leader or of the one before
+                return
         if not wanted:
             await self._pause(IDLE_WAIT_MS if next_due_ms is None else next_due_ms - now_ms)
             return

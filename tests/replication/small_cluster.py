@@ -100,12 +100,13 @@ class VirtualThreads:
 
     def __init__(self) -> None:
         self.is_hanging = False
+        self.duration_s = POLL_S
 
     async def run_sync(self, function: Callable[..., Any], /, *args: Any, **_options: Any) -> Any:
         """See `Threads.run_sync`."""
         if self.is_hanging:
             await trio.sleep_forever()
-        await trio.sleep(POLL_S)
+        await trio.sleep(self.duration_s)
         return function(*args)
 
 

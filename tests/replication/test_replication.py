@@ -28,7 +28,7 @@ from odradek.kernel.wire.messages.api_01_fetch import FetchRequest, ReplicaState
 from tests.controller.controller_requests import create_partitions
 from tests.dispatch.memory_client import MemoryClient
 
-from .small_cluster import POLL_S, SETTINGS, Cluster, running
+from .small_cluster import POLL_S, SETTINGS, Cluster, Node, running
 
 
 def run(body: Callable[[], Awaitable[None]]) -> None:
@@ -386,6 +386,42 @@ def test_topics_that_want_flushes_tell_of_records_only_when_they_are_flushed(tmp
             await cluster.acknowledged(1)
 
             assert [node.replica().log.recovery_point for node in cluster.nodes.values()] == [1, 1, 1]
+
+    run(body)
+
+
+def count_flushed(node: Node) -> None:
+    """Flush a leader's log, which the broker's own service does otherwise."""
+    replica = node.replica()
+    replica.log.flush()
+    replica.note_appended(replica.log.recovery_point)
+    node.replicas.progressed((replica,))
+
+
+@pytest.mark.parametrize("change", ["another leader", "another fetcher"])
+def test_what_was_not_flushed_is_told_to_no_other_leader_or_by_no_other_fetcher(tmp_path: Path, change: str) -> None:
+    async def body() -> None:
+        async with running(tmp_path, log_config=LogConfig(flush_messages=1)) as cluster:
+            leader, second, third = (cluster.nodes[number] for number in (1, 2, 3))
+            await cluster.wait("all are in sync", lambda: leader.replica().election.isr == (1, 2, 3))
+            third.threads.duration_s = 10
+            end = leader.produce(b"a")
+            count_flushed(leader)
+            await cluster.wait("2 has flushed it", lambda: second.replica().log.recovery_point == end)
+            await cluster.wait("3 has it", lambda: third.replica().log.log_end_offset == end)
+            if change == "another leader":
+                cluster.cut(1, 0, 2, 3)
+                cluster.fence(1)
+            else:
+                cluster.settings = attrs.evolve(cluster.settings, fetchers_count=7)
+                third.fetchers.settings_altered()
+            await trio.sleep(5)
+            leader = cluster.leader
+
+            assert leader.replica().high_watermark < end
+            await cluster.acknowledged(end)
+
+            assert third.replica().log.recovery_point == end
 
     run(body)
 
