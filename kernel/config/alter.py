@@ -16,7 +16,6 @@ from ..errors import ConfigError, ErrorCode, KafkaError
 from ..wire.varint import STRING_BYTES_MAX
 from .checks import check_together
 from .client_metrics import check_client_metrics
-from .group_bounds import broken_bound
 from .keys import ConfigKey, Scope, UpdateMode, without_repetition
 from .thread_pools import check_thread_pools
 from .topic import check_topic, resolve_key
@@ -115,6 +114,8 @@ def alter_group(
 
     A value must keep to the broker's bounds; see `group_bounds`.
     """
+    from .group_bounds import broken_bound  # who sets something on a group pays for it, no start does
+
     keys = config.registry.keys[Scope.GROUP]
     after = _apply(config, Scope.GROUP, overrides, alterations, lambda key: resolve_key(key, config, overrides))
     for name, text in after.items():

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from ..config.group_bounds import beyond_bounds
 from ..config.keys import Scope
 from .image import SCOPES, ResourceType
 
@@ -54,5 +53,7 @@ class ConfigWarnings:
                 self._tell_bounds(name, new)
 
     def _tell_bounds(self, group: str, texts: Mapping[str, str]) -> None:
+        from ..config.group_bounds import beyond_bounds  # where no group sets anything no start pays for it
+
         for line in beyond_bounds(self._config, texts):
             log.warning("group %s: %s", group, line)
