@@ -130,8 +130,8 @@ class RequestContext(Protocol):
         """Give up on a request whose handler returned `PENDING`: no answer is sent, the connection is closed."""
         ...
 
-    async def wait_aside(self, wait: Callable[[], Awaitable[object]]) -> None:
-        """Wait, in `handle_async`, for what others do: another request runs meanwhile, of which few may at a time."""
+    async def wait_aside(self, wait: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what `wait` returns, once others did it, in `handle_async`: another of few requests runs meanwhile."""
         ...
 
     def reply_frame(self, parts: Sequence[Any]) -> None:

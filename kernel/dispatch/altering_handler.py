@@ -59,13 +59,16 @@ class AlteringHandler(ABC):
             for resource in request.resources
         ]
         if any(refusals):
-            return await self._ask_for_the_rest(request, refusals)
-        return await self._calls.ask(request)
+            return await self._ask_for_the_rest(request, refusals, context)
+        return await context.wait_aside(lambda: self._calls.ask(request))
 
-    async def _ask_for_the_rest(self, request: Any, refusals: Sequence[KafkaError | None]) -> Answer:
+    async def _ask_for_the_rest(
+        self, request: Any, refusals: Sequence[KafkaError | None], context: RequestContext
+    ) -> Answer:
         """Have the controller alter what is not refused here, and return the answer to all of it."""
         kept = [resource for resource, refusal in zip(request.resources, refusals, strict=True) if refusal is None]
-        answer = await self._calls.ask(type(request)(resources=kept, validate_only=request.validate_only))
+        rest = type(request)(resources=kept, validate_only=request.validate_only)
+        answer = await context.wait_aside(lambda: self._calls.ask(rest))
         told = iter(answer.responses)
         answer.responses = [
             next(told) if refusal is None else self._told(resource, refusal.code, refusal.detail)

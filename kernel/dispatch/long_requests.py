@@ -3,14 +3,16 @@
     frame --decoded in slices--> request --pieces--> handler ... handler --joined--> answer --encoded in slices--> bytes
 
 Between two slices and two pieces stands the turnstile. The connection takes no further request meanwhile, so that the
-order of its requests holds. A few are under way at once: of the others there are only the frames, whose memory counts
-as lent until they are decoded.
+order of its requests holds. A few are under way at once, and none of those is one that waits for others, as a commit
+does for followers or a new topic for the controller: else these few would keep everybody waiting, those that they wait
+for among them. Of those whose turn has not come there are only the frames. Their memory counts as lent, as does that of
+what was decoded, until it is answered.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
@@ -25,9 +27,12 @@ if TYPE_CHECKING:
     from ..contracts.pieces import ListPieces
     from ..network.connection import Connection
     from .request import Request
+    from .routes import Route
 
 LONG_REQUESTS_MAX: Final = 8
-"""How many are decoded and answered at once; the others wait as frames."""
+"""How many are decoded and answered at once, those that have waited for others not counted; the rest are frames."""
+
+R = TypeVar("R")
 
 
 class TaskPlace:
@@ -44,8 +49,8 @@ class TaskPlace:
         self._is_held = False
 
     async def take(self) -> None:
-        """Wait for it. Cancelled: it is not held."""
-        if self._limiter is not None:
+        """Wait for it, unless it is held. Cancelled: it is not held."""
+        if self._limiter is not None and not self._is_held:
             await self._limiter.acquire()
             self._is_held = True
 
@@ -55,14 +60,34 @@ class TaskPlace:
             self._is_held = False
             self._limiter.release()
 
-    async def wait_aside(self, wait: Callable[[], Awaitable[object]]) -> None:
+    async def wait_aside(self, wait: Callable[[], Awaitable[R]]) -> R:
         """Wait for what others do, and then for a place again. Cancelled: it may be held, or not.
 
-        Not to be called by who holds what is behind a place, as `LongRequests.limiter`: all places might wait for that.
+        Not to be called by who holds what is behind a place: all places might wait for that.
+
+        Raises:
+            Exception: What `wait` raises; the place is held again.
         """
         self.give_back()
-        await wait()
-        await self.take()
+        try:
+            return await wait()
+        finally:
+            await self.take()
+
+
+class LongPlace(TaskPlace):
+    """The place of a long request among the few that are under way.
+
+    Once it has waited it needs none any more: it is decoded by then, and the turnstile shares out what is left to do.
+    Queueing anew for each of its pieces it would stand behind all that came meanwhile.
+    """
+
+    __slots__ = ()
+
+    async def wait_aside(self, wait: Callable[[], Awaitable[R]]) -> R:
+        """Give the place back for good, and wait for what others do. Cancelled: it is not held."""
+        self.give_back()
+        return await wait()
 
 
 class PieceContext:
@@ -116,9 +141,9 @@ class PieceContext:
         await self._answered.wait()
         return self.response
 
-    async def wait_aside(self, wait: Callable[[], Awaitable[object]]) -> None:
-        """Wait, and keep the place: long requests are few, and what they hold of it with them."""
-        await wait()
+    async def wait_aside(self, wait: Callable[[], Awaitable[Any]]) -> Any:
+        """Wait while others run in the place of the whole request."""
+        return await self._request.wait_aside(wait)
 
 
 class GaveUpError(Exception):
@@ -158,19 +183,19 @@ async def _answer_piece(request: Request, piece: Any) -> Any:
     if answer is AS_TASK:
         answer = await handler.handle_async(piece, context)
     if answer is PENDING:
-        answer = await context.wait()
+        answer = await request.wait_aside(context.wait)
     if context.failure:
         raise GaveUpError(context.failure)
     return answer
 
 
 class LongFrame:
-    """A frame that waits to be decoded in slices. Life: made in its turn, `decode_in_steps`, `let_go`."""
+    """A frame that waits to be decoded in slices. Life: made in its turn, `decode_in_steps`, answered, `let_go`."""
 
     __slots__ = ("_connection", "_frame", "_position", "_size_bytes")
 
     def __init__(self, connection: Connection, frame: memoryview, position: int) -> None:
-        """Keep a frame, whose body begins at `position`, beyond its turn: its memory counts as lent.
+        """Keep a frame, whose body begins at `position`, beyond its turn: its memory counts as lent until `let_go`.
 
         One that came in a window is copied: a view would keep an arena, many times as large, from being used.
         """
@@ -182,7 +207,7 @@ class LongFrame:
         connection.keep_memory(self._size_bytes)
 
     def decode_in_steps(self, request: Request) -> Generator[None, None, Any]:
-        """Decode the frame, and let go of it.
+        """Decode the frame and forget it. What it became still counts: how many wait with it for others has no bound.
 
         Raises:
             DecodeError: The body is malformed.
@@ -191,25 +216,25 @@ class LongFrame:
         try:
             return (yield from request.route.decode_in_steps(self._frame, self._position, request.api_version))
         finally:
-            self.let_go()
+            self._frame = None
 
     def let_go(self) -> None:
-        """Forget the frame; nothing happens the second time."""
-        if self._frame is not None:
-            self._frame = None
-            self._connection.let_memory_go(self._size_bytes)
+        """Have it count no longer; once."""
+        self._frame = None
+        self._connection.let_memory_go(self._size_bytes)
 
 
 class LongRequests:
-    """Which connections have a request under way in a task; owned by the router.
-
-    Attributes:
-        limiter: To be held while a long one is decoded and answered.
-    """
+    """Which connections have a request under way in a task, and how many long ones are; owned by the router."""
 
     def __init__(self) -> None:
-        self.limiter = trio.Semaphore(LONG_REQUESTS_MAX)
+        self._limiter = trio.Semaphore(LONG_REQUESTS_MAX)
+        self._vital_limiter = trio.Semaphore(LONG_REQUESTS_MAX)
         self._scopes: dict[Connection, trio.CancelScope] = {}
+
+    def place_of(self, route: Route) -> LongPlace:
+        """Return the place of a long request, which is not held yet; what waits for nobody has places of its own."""
+        return LongPlace(self._vital_limiter if route.waits_for_nobody else self._limiter)
 
     @contextmanager
     def watch(self, connection: Connection) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..network.connection import OWED, ReplySlot
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ..network.connection import Connection, Outgoing
     from .long_requests import TaskPlace
     from .routes import Route
+
+R = TypeVar("R")
 
 
 class Request(ReplySlot):
@@ -58,9 +60,9 @@ class Request(ReplySlot):
             self.complete(None)
         self.connection.close(reason)
 
-    async def wait_aside(self, wait: Callable[[], Awaitable[object]]) -> None:
+    async def wait_aside(self, wait: Callable[[], Awaitable[R]]) -> R:
         """Wait in the request's task while others run in its place."""
-        await self.place.wait_aside(wait)
+        return await self.place.wait_aside(wait)
 
     def reply_frame(self, parts: Sequence[Outgoing]) -> None:
         """Answer with a whole frame that is encoded already, its size in front."""

@@ -6,9 +6,11 @@ The only place where an exception becomes an error code:
     KafkaError              the handler's `error_response`
     anything else           a log line with the request, a counter, `error_response` with UNKNOWN_SERVER_ERROR
 
-Requests of an `AsyncApiHandler` become tasks of the router's own nursery; at most `TASKS_MAX` run at once, and their
-connections take no further request meanwhile, so there are never more waiting than there are connections. A handler
-with `waits_for_nobody` is never behind that limit: a broker whose heartbeat waits for other requests is taken for dead.
+Requests of an `AsyncApiHandler` become tasks of the router's own nursery; at most `TASKS_MAX` run at once, those that
+wait for others not counted (`RequestContext.wait_aside`), and their connections take no further request meanwhile, so
+there are never more waiting than there are connections. Long requests have places of their own, see
+`long_requests.py`. A handler with `waits_for_nobody` is never behind these limits: a broker whose heartbeat waits for
+other requests is taken for dead.
 """
 
 from __future__ import annotations
@@ -144,7 +146,8 @@ class Router:
         if request is None:
             request = Request(route, version, correlation_id, client_id, connection, received_s)
         if is_long:
-            self._begin_task(request, body)
+            request.hold()
+            self._send_now.send_nowait((request, body))
             return
         self._dispatch(route, request, body)
         if repeats is not None and found is None:
@@ -253,8 +256,10 @@ class Router:
                 nursery.start_soon(self._run_one, request, body, name=f"request {request.route.name}")
 
     async def _run_now(self, nursery: trio.Nursery) -> None:
+        """Begin what waits for nobody, and what is long, which waits for its place as a task: nobody is behind it."""
         async for request, body in self._receive_now:
-            request.place = TaskPlace(None)
+            is_long = type(body) is LongFrame
+            request.place = self._long.place_of(request.route) if is_long else TaskPlace(None)
             nursery.start_soon(self._run_one, request, body, name=f"request {request.route.name}")
 
     async def _run_one(self, request: Request, body: Any) -> None:
@@ -263,8 +268,8 @@ class Router:
             if request.connection.is_open or request.route.is_done_without_client:
                 with self._long.watch(request.connection):
                     if type(body) is LongFrame:
-                        async with self._long.limiter:
-                            await self._run_long(request, body)
+                        await place.take()
+                        await self._run_long(request, body)
                     else:
                         await self._run_short(request, body)
         finally:

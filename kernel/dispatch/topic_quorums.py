@@ -124,7 +124,7 @@ class QuorumsHandler:
     async def handle_async(self, request: DescribeQuorumRequest, context: RequestContext) -> Answer:
         """Answer. Cancelled: the broker is stopping."""
         if not asks_for_metadata(request):
-            return as_of(context.api_version, await self._topics.describe(request))
+            return as_of(context.api_version, await context.wait_aside(lambda: self._topics.describe(request)))
         if hasattr(self._metadata, "handle_async"):
             answer: Answer = await self._metadata.handle_async(request, context)
         else:

@@ -150,7 +150,9 @@ class ListTransactionsHandler:
             pattern = compile_pattern(expression) if expression else None
         except PatternError:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-        shards = await self._runtime.call_all(lambda shard, now_ms: shard.all_transactions(now_ms))
+        shards = await context.wait_aside(
+            lambda: self._runtime.call_all(lambda shard, now_ms: shard.all_transactions(now_ms))
+        )
         found = await slices.run(_sifted_in_steps(shards, asked))
         if pattern is not None:
             found = await self._matching(pattern, found)

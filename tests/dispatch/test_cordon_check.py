@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -21,9 +22,10 @@ from odradek.kernel.errors import ErrorCode
 from odradek.kernel.metadata.image import MetadataImage, ResourceType
 from odradek.kernel.wire.messages import api_33_alter_configs as replacing
 from odradek.kernel.wire.messages import api_44_incremental_alter_configs as incremental
+from tests.waiting_aside import wait_here
 
 DIRECT: Any = None
-FORWARDED: Any = InnerRequest(None, 44, 1, 7, None, None)  # type: ignore[arg-type]
+FORWARDED: Any = InnerRequest(None, 44, 1, 7, None, None, None, None)  # type: ignore[arg-type]
 SET, APPEND, SUBTRACT, DELETE = (
     AlterConfigOp.SET,
     AlterConfigOp.APPEND,
@@ -162,7 +164,8 @@ def test_the_rest_of_a_request_is_asked_all_the_same_and_answered_in_its_order(
     )
     cordons = check()
     asked = handler(calls=controller, broker_id=1, config=cordons.config, image=cordons.image)
-    answer = trio.run(asked.handle_async, request, DIRECT)
+    context: Any = SimpleNamespace(wait_aside=wait_here)
+    answer = trio.run(asked.handle_async, request, context)
 
     assert controller.names == ["t", "u"]
     assert [(row.resource_name, row.error_code) for row in answer.responses] == [

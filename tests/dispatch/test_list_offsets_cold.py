@@ -26,10 +26,11 @@ from odradek.kernel.wire.messages.api_02_list_offsets import (
 )
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
 from tests.partitions.hosted import Hosted
+from tests.waiting_aside import wait_here
 
 from ..records.bombs import NOW, RECORD, batch_around
 
-CONTEXT = cast("RequestContext", SimpleNamespace(api_version=7))
+CONTEXT = cast("RequestContext", SimpleNamespace(api_version=7, wait_aside=wait_here))
 
 
 class WatchedFiles(OsFiles):

@@ -34,8 +34,9 @@ from odradek.kernel.wire.messages.api_02_list_offsets import (
 )
 from odradek.testing.far_tier import FarLog, FarTier
 from tests.partitions.hosted import Hosted
+from tests.waiting_aside import wait_here
 
-CONTEXT = cast("RequestContext", SimpleNamespace(api_version=11))
+CONTEXT = cast("RequestContext", SimpleNamespace(api_version=11, wait_aside=wait_here))
 TIERED = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings())
 NONE = (0, -1, -1)
 

@@ -13,7 +13,7 @@ import trio.testing
 from odradek.kernel.contracts.api_handler import PENDING
 from odradek.kernel.contracts.pieces import ListPieces
 from odradek.kernel.dispatch.long_requests import LONG_REQUESTS_MAX
-from odradek.kernel.dispatch.router import Router
+from odradek.kernel.dispatch.router import TASKS_MAX, Router
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.wire.messages.api_10_find_coordinator import (
     Coordinator,
@@ -21,6 +21,9 @@ from odradek.kernel.wire.messages.api_10_find_coordinator import (
     FindCoordinatorResponse,
 )
 from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.kernel.wire.messages.api_42_delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.kernel.wire.messages.api_52_vote import PartitionData, TopicData, VoteRequest, VoteResponse
 
 from .memory_client import MemoryClient
 
@@ -69,6 +72,63 @@ class Beater:
         return HeartbeatResponse(error_code=code)
 
 
+class Holder:
+    """Answers DeleteGroups in pieces, as tasks; while `holds` none of them ends, nor does any wait aside."""
+
+    api_key = 42
+    pieces = ListPieces("groups_names", answers=["results"], items_max=500)
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.holds = True
+        self.waits_aside = False
+
+    async def handle_async(self, request: DeleteGroupsRequest, context: Any) -> Any:
+        self.begun += 1
+        if self.waits_aside:
+            await context.wait_aside(trio.sleep_forever)
+        if self.holds:
+            await trio.sleep_forever()
+        return DeleteGroupsResponse()
+
+    def error_response(self, request: DeleteGroupsRequest, context: Any, code: ErrorCode, detail: str) -> Any:
+        return DeleteGroupsResponse()
+
+
+class Voter:
+    """Answers Vote, for which others wait to be led."""
+
+    api_key = 52
+    waits_for_nobody = True
+
+    async def handle_async(self, request: VoteRequest, context: Any) -> Any:
+        return VoteResponse()
+
+    def error_response(self, request: VoteRequest, context: Any, code: ErrorCode, detail: str) -> Any:
+        return VoteResponse(error_code=code)
+
+
+class Giver:
+    """Answers InitProducerId as a task, which is short."""
+
+    api_key = 22
+
+    async def handle_async(self, request: InitProducerIdRequest, context: Any) -> Any:
+        return InitProducerIdResponse()
+
+    def error_response(self, request: InitProducerIdRequest, context: Any, code: ErrorCode, detail: str) -> Any:
+        return InitProducerIdResponse(error_code=code)
+
+
+VOTES = VoteRequest(
+    topics=[TopicData(topic_name="t", partitions=[PartitionData(partition_index=index) for index in range(300)])]
+)
+
+
+def delete() -> DeleteGroupsRequest:
+    return DeleteGroupsRequest(groups_names=MANY)
+
+
 def find(keys: list[str] = MANY) -> FindCoordinatorRequest:
     return FindCoordinatorRequest(key_type=0, coordinator_keys=keys)
 
@@ -80,8 +140,19 @@ class Scene:
         self.finder = Finder()
         self.router = Router(timer=lambda: 0.0, turn_enders=(), on_connection_closed=lambda connection: None)
         self.router.add(self.finder)
-        self.router.add(Beater())
+        self.holder = Holder()
+        for handler in (Beater(), self.holder, Voter(), Giver()):
+            self.router.add(handler)
         self.client = MemoryClient(self.router)
+
+    def clients(self, count: int) -> list[MemoryClient]:
+        return [MemoryClient(self.router) for _ in range(count)]
+
+    async def leave(self, clients: list[MemoryClient]) -> None:
+        for client in clients:
+            client.leave()
+        await settle()
+        assert not any(client._memory.kept_bytes for client in clients)
 
 
 def play(scenario: Callable[[Scene], Any]) -> None:
@@ -198,22 +269,175 @@ def test_a_piece_may_be_answered_later() -> None:
     play(scenario)
 
 
-def test_a_client_that_goes_away_makes_room_for_others() -> None:
+def test_those_that_wait_for_others_are_none_of_the_few_that_are_under_way() -> None:
     async def scenario(scene: Scene) -> None:
         scene.finder.is_slow = True
-        leaving = [MemoryClient(scene.router) for _ in range(LONG_REQUESTS_MAX)]
-        for client in leaving:
+        for client in scene.clients(LONG_REQUESTS_MAX):
             client.send(find(), 4)
         await settle()
-        scene.client.send(find(), 4)
-        await settle()
-        begun = len(scene.finder.sizes)
-        assert begun == LONG_REQUESTS_MAX, "a few are under way at once"
-        for client in leaving:
-            scene.router.connection_closed(client.connection)
+        scene.holder.holds = False
+        scene.client.send(delete(), 2)
         await settle()
 
-        assert len(scene.finder.sizes) == begun + 1
+        assert len(scene.client.received()) == 1
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("waits", ["for others", "aside", "for their turn"])
+def test_however_many_wait_a_short_one_becomes_a_task(waits: str) -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.finder.is_slow = True
+        scene.holder.waits_aside = waits == "aside"
+        for client in scene.clients(TASKS_MAX + LONG_REQUESTS_MAX):
+            if waits == "for others":
+                client.send(find(), 4)
+            else:
+                client.send(delete(), 2)
+        await settle()
+        scene.client.send(InitProducerIdRequest(), 4)
+        await settle()
+
+        assert len(scene.client.received()) == 1
+
+    play(scenario)
+
+
+def test_what_is_behind_nobody_is_not_behind_long_ones_when_it_is_long() -> None:
+    async def scenario(scene: Scene) -> None:
+        for client in scene.clients(LONG_REQUESTS_MAX + 1):
+            client.send(delete(), 2)
+        await settle()
+        assert scene.holder.begun == LONG_REQUESTS_MAX
+        scene.client.send(VOTES, 0)
+        await settle()
+
+        assert len(scene.client.received()) == 1
+
+    play(scenario)
+
+
+def test_a_client_that_goes_away_makes_room_for_others() -> None:
+    async def scenario(scene: Scene) -> None:
+        leaving = scene.clients(LONG_REQUESTS_MAX)
+        for client in leaving:
+            client.send(delete(), 2)
+        await settle()
+        scene.client.send(delete(), 2)
+        await settle()
+        assert scene.holder.begun == LONG_REQUESTS_MAX, "a few are under way at once"
+        await scene.leave(leaving)
+
+        assert scene.holder.begun == LONG_REQUESTS_MAX + 1
+
+    play(scenario)
+
+
+async def _leaves_while_it_waits_for_its_turn(scene: Scene) -> None:
+    holding = scene.clients(LONG_REQUESTS_MAX)
+    leaving = scene.clients(LONG_REQUESTS_MAX)
+    for client in holding + leaving:
+        client.send(delete(), 2)
+    await settle()
+    await scene.leave(leaving)
+    await scene.leave(holding)
+
+
+async def _leaves_while_it_is_decoded(scene: Scene) -> None:
+    leaving = scene.clients(LONG_REQUESTS_MAX)
+    for client in leaving:
+        client.send(find(), 4)
+    for _ in range(3):
+        await trio.lowlevel.checkpoint()
+    assert not scene.finder.sizes
+    await scene.leave(leaving)
+
+
+async def _leaves_while_a_piece_is_answered(scene: Scene) -> None:
+    leaving = scene.clients(LONG_REQUESTS_MAX)
+    for client in leaving:
+        client.send(delete(), 2)
+    await settle()
+    await scene.leave(leaving)
+
+
+async def _leaves_while_a_piece_waits_for_others(scene: Scene) -> None:
+    scene.finder.is_slow = True
+    leaving = scene.clients(2 * LONG_REQUESTS_MAX)
+    for client in leaving:
+        client.send(find(), 4)
+    await settle()
+    await scene.leave(leaving)
+
+
+async def _leaves_while_a_piece_waits_aside(scene: Scene) -> None:
+    scene.holder.waits_aside = True
+    leaving = scene.clients(2 * LONG_REQUESTS_MAX)
+    for client in leaving:
+        client.send(delete(), 2)
+    await settle()
+    await scene.leave(leaving)
+
+
+async def _goes_on_after_it_waited(scene: Scene) -> None:
+    scene.finder.is_slow = True
+    clients = scene.clients(2 * LONG_REQUESTS_MAX)
+    for client in clients:
+        client.send(find(), 4)
+    while True:
+        await settle()
+        if not scene.finder.waiting:
+            break
+        for answer in scene.finder.waiting:
+            answer()
+        scene.finder.waiting.clear()
+    assert all(len(client.received()) == 1 for client in clients)
+
+
+async def _fails_after_it_waited(scene: Scene) -> None:
+    scene.finder.is_slow = True
+    scene.finder.refused = MANY[-1]
+    await _goes_on_after_it_waited(scene)
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        _leaves_while_it_waits_for_its_turn,
+        _leaves_while_it_is_decoded,
+        _leaves_while_a_piece_is_answered,
+        _leaves_while_a_piece_waits_for_others,
+        _leaves_while_a_piece_waits_aside,
+        _goes_on_after_it_waited,
+        _fails_after_it_waited,
+    ],
+)
+def test_afterwards_as_many_are_under_way_as_before(happens: Callable[[Scene], Any]) -> None:
+    async def scenario(scene: Scene) -> None:
+        await happens(scene)
+        before = scene.holder.begun
+        scene.holder.waits_aside = False
+        for client in scene.clients(2 * LONG_REQUESTS_MAX):
+            client.send(delete(), 2)
+        await settle()
+
+        assert scene.holder.begun - before == LONG_REQUESTS_MAX
+
+    play(scenario)
+
+
+def test_one_that_waits_for_others_counts_as_lent_memory_until_it_is_answered() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.finder.is_slow = True
+        memory = scene.client._memory
+        scene.client.send(find(), 4)
+        kept_bytes = memory.kept_bytes
+        await settle()
+        assert memory.kept_bytes == kept_bytes > 0
+        scene.client.leave()
+        await settle()
+
+        assert memory.kept_bytes == 0
 
     play(scenario)
 

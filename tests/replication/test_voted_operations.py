@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -27,11 +28,13 @@ from odradek.kernel.wire.messages.api_55_describe_quorum import (
     TopicData,
 )
 from tests.controller.controller_requests import reassign_partitions
+from tests.waiting_aside import wait_here
 
 from .small_cluster import Cluster, Node, running
 from .test_voting_replicas import client_values, committed, followers, led, run
 
 PLACE = ("t", 0)
+CONTEXT: Any = SimpleNamespace(wait_aside=wait_here)
 
 
 def topics_of(cluster: Cluster) -> VotedTopics:
@@ -300,7 +303,7 @@ def test_who_asks_is_answered_in_his_time_however_long_the_controller_takes(tmp_
             handler = ElectLeadersHandler(calls=leader, hand_overs=hand_overs(leader))
             named = [TopicPartitions(topic="t", partitions=[0]), TopicPartitions(topic="none", partitions=[0])]
             begun_s = trio.current_time()
-            await handler.handle_async(ElectLeadersRequest(topic_partitions=named, timeout_ms=3500), cast("Any", None))
+            await handler.handle_async(ElectLeadersRequest(topic_partitions=named, timeout_ms=3500), CONTEXT)
 
             assert trio.current_time() - begun_s < 3.6
 
@@ -318,7 +321,7 @@ def test_elect_leaders_hands_over_and_asks_the_controller_for_the_rest(tmp_path:
             named = [TopicPartitions(topic="t", partitions=[0, 7]), TopicPartitions(topic="none", partitions=[0])]
             request = ElectLeadersRequest(topic_partitions=named, timeout_ms=5000)
             cluster.asked.clear()
-            answer: Any = await handler.handle_async(request, cast("Any", None))
+            answer: Any = await handler.handle_async(request, CONTEXT)
             told = {
                 (topic.topic, part.partition_id): part.error_code
                 for topic in answer.replica_election_results
@@ -328,9 +331,7 @@ def test_elect_leaders_hands_over_and_asks_the_controller_for_the_rest(tmp_path:
 
             assert told == {("t", 0): 0, ("t", 7): unknown, ("none", 0): unknown}
             assert not leader.replica().is_leader
-            assert await handler.handle_async(ElectLeadersRequest(topic_partitions=None), cast("Any", None)) == (
-                type(answer)()
-            )
+            assert await handler.handle_async(ElectLeadersRequest(topic_partitions=None), CONTEXT) == (type(answer)())
 
     run(body)
 
@@ -348,7 +349,7 @@ def test_there_is_no_unclean_election_and_the_answer_says_why(tmp_path: Path, *,
             handler = ElectLeadersHandler(calls=node, hand_overs=hand_overs(node))
             asked = [TopicPartitions(topic="t", partitions=[0])]
             answer: Any = await handler.handle_async(
-                ElectLeadersRequest(election_type=1, topic_partitions=asked), cast("Any", None)
+                ElectLeadersRequest(election_type=1, topic_partitions=asked), CONTEXT
             )
             ((told,),) = (topic.partition_result for topic in answer.replica_election_results)
 

@@ -50,7 +50,7 @@ class BrokerCallHandler:
 
     async def handle_async(self, request: Any, context: RequestContext) -> Answer:
         """Answer once all that it rests on is durable. Cancelled: the node is stopping."""
-        answer = await self._calls.ask(request)
+        answer = await context.wait_aside(lambda: self._calls.ask(request))
         if self.api_key == REGISTRATION:
             self._connections.heard(context.connection, request.broker_id, answer.broker_epoch)
         elif self.api_key == HEARTBEAT:

@@ -22,7 +22,7 @@ from ...wire.headers import decode_request_header
 from ...wire.messages.api_58_envelope import EnvelopeResponse
 from ...wire.messages.data_principal import DefaultPrincipalData
 from ..forwarded import InnerRequest
-from ..long_requests import LONG_REQUESTS_MAX, GaveUpError, answer_in_pieces
+from ..long_requests import LONG_REQUESTS_MAX, GaveUpError, LongPlace, TaskPlace, answer_in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,13 +69,22 @@ class EnvelopeHandler:
         except (DecodeError, ValueError) as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
         route = self._route(header)
+        place = TaskPlace(None) if len(data) < route.long_frame_bytes else LongPlace(self._limiter)
         inner = InnerRequest(
-            route, header.api_key, header.api_version, header.correlation_id, header.client_id, context.connection
+            route,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            context.connection,
+            envelope=context,
+            place=place,
         )
-        if len(data) < route.long_frame_bytes:
+        await place.take()
+        try:
             return await _opened(data, header.size_bytes, inner)
-        async with self._limiter:
-            return await _opened(data, header.size_bytes, inner)
+        finally:
+            place.give_back()
 
     def _route(self, header: RequestHeader) -> Route:
         route = self._routes.get(header.api_key) if header.api_key in FORWARDABLE else None

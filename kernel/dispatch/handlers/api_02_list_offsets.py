@@ -140,9 +140,12 @@ class ListOffsetsHandler:
             for key, replica in wanted:
                 found[key] = await self._look_up(replica, key[2], deadline_s)
 
-        async with trio.open_nursery() as nursery:
-            for _ in range(LOOKUPS_TOGETHER):
-                nursery.start_soon(look_up_in_turn)
+        async def look_up_all() -> None:
+            async with trio.open_nursery() as nursery:
+                for _ in range(LOOKUPS_TOGETHER):
+                    nursery.start_soon(look_up_in_turn)
+
+        await context.wait_aside(look_up_all)
         return self._answer(request, context, found, is_late=trio.current_time() >= deadline_s)
 
     def _wanted(self, request: ListOffsetsRequest, version: int) -> Iterator[tuple[Wanted, Replica]]:

@@ -30,7 +30,7 @@ class CreateTopicsHandler:
 
     async def handle_async(self, request: CreateTopicsRequest, context: RequestContext) -> Answer:
         """Answer once the topics are durable. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request, request.timeout_ms)
+        return await context.wait_aside(lambda: self._calls.ask(request, request.timeout_ms))
 
     def error_response(
         self, request: CreateTopicsRequest, context: RequestContext, code: ErrorCode, detail: str

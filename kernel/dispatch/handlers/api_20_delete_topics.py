@@ -35,7 +35,7 @@ class DeleteTopicsHandler:
 
     async def handle_async(self, request: DeleteTopicsRequest, context: RequestContext) -> Answer:
         """Answer once the deletion is durable. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request, request.timeout_ms)
+        return await context.wait_aside(lambda: self._calls.ask(request, request.timeout_ms))
 
     def error_response(
         self, request: DeleteTopicsRequest, context: RequestContext, code: ErrorCode, detail: str

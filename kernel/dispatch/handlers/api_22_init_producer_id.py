@@ -50,8 +50,8 @@ class InitProducerIdHandler:
             transactions = self._transactions()
             if transactions is None:
                 return _failed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            return await transactions.init_producer_id(request, context)
-        producer_id = await self._producer_ids.new_producer_id()
+            return await context.wait_aside(lambda: transactions.init_producer_id(request, context))
+        producer_id = await context.wait_aside(self._producer_ids.new_producer_id)
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=FIRST_EPOCH)
 
     def error_response(

@@ -30,7 +30,7 @@ class CreatePartitionsHandler:
 
     async def handle_async(self, request: CreatePartitionsRequest, context: RequestContext) -> Answer:
         """Answer once the partitions are durable. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request, request.timeout_ms)
+        return await context.wait_aside(lambda: self._calls.ask(request, request.timeout_ms))
 
     def error_response(
         self, request: CreatePartitionsRequest, context: RequestContext, code: ErrorCode, detail: str

@@ -9,6 +9,7 @@ of the caller's time. An unclean election there is none of such: the controller 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -56,14 +57,18 @@ class ElectLeadersHandler:
     async def handle_async(self, request: ElectLeadersRequest, context: RequestContext) -> Answer:
         """Answer once the elections are durable. Cancelled: the broker is stopping."""
         if self._hand_overs is None or request.election_type != PREFERRED or request.topic_partitions == []:
-            return await self._ask(request)
+            return await context.wait_aside(lambda: self._ask(request))
+        return await context.wait_aside(partial(self._elect, request, self._hand_overs))
+
+    async def _elect(self, request: ElectLeadersRequest, hand_overs: HandOvers) -> ElectLeadersResponse:
+        """Have the controller elect, then those who vote, in what is left of the time."""
         asked = request.topic_partitions
         wanted = None if asked is None else [(topic.topic, index) for topic in asked for index in topic.partitions]
         begun_s = trio.current_time()
-        rest = request if wanted is None else _without(request, self._hand_overs.voted(wanted))
+        rest = request if wanted is None else _without(request, hand_overs.voted(wanted))
         answer = ElectLeadersResponse() if rest.topic_partitions == [] else await self._ask(rest)
         left_ms = request.timeout_ms - int((trio.current_time() - begun_s) * 1000)
-        return _joined(answer, await self._hand_overs.elect(wanted, left_ms))
+        return _joined(answer, await hand_overs.elect(wanted, left_ms))
 
     async def _ask(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         timeout_ms = None if request.topic_partitions == [] else request.timeout_ms

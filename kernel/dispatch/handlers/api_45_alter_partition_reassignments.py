@@ -34,7 +34,8 @@ class AlterPartitionReassignmentsHandler:
 
     async def handle_async(self, request: AlterPartitionReassignmentsRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request, request.timeout_ms if request.topics else None)
+        timeout_ms = request.timeout_ms if request.topics else None
+        return await context.wait_aside(lambda: self._calls.ask(request, timeout_ms))
 
     def error_response(
         self, request: AlterPartitionReassignmentsRequest, context: RequestContext, code: ErrorCode, detail: str

@@ -31,7 +31,7 @@ class ListPartitionReassignmentsHandler:
 
     async def handle_async(self, request: ListPartitionReassignmentsRequest, context: RequestContext) -> Answer:
         """Answer what the controller answers, however long it takes, as Kafka does. Cancelled: nobody waits for it."""
-        return await self._calls.ask(request)
+        return await context.wait_aside(lambda: self._calls.ask(request))
 
     def error_response(
         self, request: ListPartitionReassignmentsRequest, context: RequestContext, code: ErrorCode, detail: str

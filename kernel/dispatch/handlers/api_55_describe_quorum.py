@@ -130,7 +130,7 @@ class ForwardedQuorumHandler:
 
     async def handle_async(self, request: DescribeQuorumRequest, context: RequestContext) -> Answer:
         """Answer what the controller answers. Cancelled: the broker is stopping."""
-        answer: DescribeQuorumResponse = await self._calls.ask(request)
+        answer: DescribeQuorumResponse = await context.wait_aside(lambda: self._calls.ask(request))
         return as_of(context.api_version, answer)
 
     def error_response(

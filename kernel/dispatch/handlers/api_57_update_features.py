@@ -31,7 +31,7 @@ class UpdateFeaturesHandler:
 
     async def handle_async(self, request: UpdateFeaturesRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        response = await self._calls.ask(request, request.timeout_ms)
+        response = await context.wait_aside(lambda: self._calls.ask(request, request.timeout_ms))
         if context.api_version < FIRST_VERSION_WITHOUT_RESULTS and response.error_code == 0:
             response.results = [
                 UpdatableFeatureResult(feature=update.feature, error_message="NONE")

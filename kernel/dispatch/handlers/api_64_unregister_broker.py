@@ -27,7 +27,7 @@ class UnregisterBrokerHandler:
 
     async def handle_async(self, request: UnregisterBrokerRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request)
+        return await context.wait_aside(lambda: self._calls.ask(request))
 
     def error_response(
         self, request: UnregisterBrokerRequest, context: RequestContext, code: ErrorCode, detail: str

@@ -27,7 +27,7 @@ class AddRaftVoterHandler:
 
     async def handle_async(self, request: AddRaftVoterRequest, context: RequestContext) -> Answer:
         """Answer once the change is committed. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request, request.timeout_ms)
+        return await context.wait_aside(lambda: self._calls.ask(request, request.timeout_ms))
 
     def error_response(
         self, request: AddRaftVoterRequest, context: RequestContext, code: ErrorCode, detail: str

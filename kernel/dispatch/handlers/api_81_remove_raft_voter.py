@@ -27,7 +27,7 @@ class RemoveRaftVoterHandler:
 
     async def handle_async(self, request: RemoveRaftVoterRequest, context: RequestContext) -> Answer:
         """Answer once the change is committed. Cancelled: the broker is stopping."""
-        return await self._calls.ask(request)
+        return await context.wait_aside(lambda: self._calls.ask(request))
 
     def error_response(
         self, request: RemoveRaftVoterRequest, context: RequestContext, code: ErrorCode, detail: str

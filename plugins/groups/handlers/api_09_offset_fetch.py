@@ -8,6 +8,7 @@ of a group is built once, and put into the older form where the client asks in i
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -90,7 +91,7 @@ class OffsetFetchHandler(GroupHandler):
         """Answer where groups have very many offsets. Cancelled: nobody waits for it any more."""
         version, slices = context.api_version, Slices()
         groups = [
-            await self._read(group, request.require_stable, version, slices) for group in _groups_of(request, version)
+            await self._read(group, request.require_stable, context, slices) for group in _groups_of(request, version)
         ]
         return await slices.run(_fit_in_steps(version, groups))
 
@@ -105,18 +106,21 @@ class OffsetFetchHandler(GroupHandler):
         )
 
     async def _read(
-        self, group: OffsetFetchRequestGroup, requires_stable: bool, version: int, slices: Slices
+        self, group: OffsetFetchRequestGroup, requires_stable: bool, context: RequestContext, slices: Slices
     ) -> OffsetFetchResponseGroup:
         """Return the answer about one group, which is put together in slices of what was so at one moment."""
+        version = context.api_version
         wanted = self._wanted(group, version)
         partition = self._runtime.partition_for(group.group_id)
         found: Iterable[tuple[str, Iterable[FoundOffset]]]
         try:
             if wanted.topics is None:
-                view: OffsetsView = await self._runtime.call(partition, _reading_all(group, requires_stable))
+                reading_all = partial(self._runtime.call, partition, _reading_all(group, requires_stable))
+                view: OffsetsView = await context.wait_aside(reading_all)
                 found = view.everything()
             else:
-                found = await self._runtime.call(partition, _reading(group, wanted, requires_stable))
+                reading = partial(self._runtime.call, partition, _reading(group, wanted, requires_stable))
+                found = await context.wait_aside(reading)
         except KafkaError as error:
             return _failed(group, version, error.code)
         return await slices.run(self._found_in_steps(group, wanted, version, found))

@@ -59,9 +59,8 @@ class ListGroupsHandler(GroupHandler):
                 some = group_ids[start : start + GROUPS_IN_ONE_GO]
                 await take_turn()
                 try:
-                    listed += await self._runtime.call(
-                        partition, partial(_list_some, group_ids=some, states=states, types=types)
-                    )
+                    listing = partial(_list_some, group_ids=some, states=states, types=types)
+                    listed += await context.wait_aside(partial(self._runtime.call, partition, listing))
                 except KafkaError as error:
                     if error.code is not ErrorCode.NOT_COORDINATOR:
                         raise

@@ -53,7 +53,7 @@ class ConsumerGroupDescribeHandler(GroupHandler):
     async def handle_async(self, request: ConsumerGroupDescribeRequest, context: RequestContext) -> Answer:
         """Answer where groups are large, each as it is at one moment. Cancelled: nobody waits for it any more."""
         slices = Slices(STEPS_A_SLICE)
-        groups = [await self._read(group_id, slices) for group_id in dict.fromkeys(request.group_ids)]
+        groups = [await self._read(group_id, context, slices) for group_id in dict.fromkeys(request.group_ids)]
         return _response([groups], shows_operations=request.include_authorized_operations)
 
     def _sizes(self, group_ids: Sequence[str]) -> Iterator[int]:
@@ -65,13 +65,13 @@ class ConsumerGroupDescribeHandler(GroupHandler):
             if isinstance(group, ConsumerGroup):
                 yield from sizes_of(group)
 
-    async def _read(self, group_id: str, slices: Slices) -> DescribedGroup:
+    async def _read(self, group_id: str, context: RequestContext, slices: Slices) -> DescribedGroup:
         if group_id == NO_GROUP_ID:
             return _failed(group_id, ErrorCode.INVALID_GROUP_ID)
         partition = self._runtime.partition_for(group_id)
         try:
-            moment: GroupMoment = await self._runtime.call(
-                partition, lambda shard, _now_ms: shard.consumer.moment(group_id)
+            moment: GroupMoment = await context.wait_aside(
+                lambda: self._runtime.call(partition, lambda shard, _now_ms: shard.consumer.moment(group_id))
             )
         except KafkaError as error:
             return _failed(group_id, error.code)

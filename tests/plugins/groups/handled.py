@@ -9,6 +9,7 @@ import trio
 from odradek.kernel.api import AS_TASK, PENDING, ErrorCode
 from odradek.plugins.groups.handlers import group_handlers
 from odradek.testing.one_shard_runtime import OneShardRuntime
+from tests.waiting_aside import wait_here
 
 from .driven import DrivenGroups
 
@@ -22,6 +23,8 @@ class Connection:
 
 class Context:
     """A request's context that keeps the answer."""
+
+    wait_aside = staticmethod(wait_here)
 
     def __init__(self, api_key: int, version: int, client_id: str | None = "client") -> None:
         self.api_key = api_key

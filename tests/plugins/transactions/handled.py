@@ -20,6 +20,7 @@ from odradek.kernel.types import ZERO_ID
 from odradek.plugins.transactions.coordinator import TransactionCoordinator
 from odradek.testing.one_shard_runtime import OneShardRuntime
 from odradek.testing.shard_harness import ShardHarness
+from tests.waiting_aside import wait_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -83,6 +84,8 @@ class Broker:
 
 class Context:
     """A request's context that keeps the answers."""
+
+    wait_aside = staticmethod(wait_here)
 
     def __init__(self, version: int) -> None:
         self.api_version = version

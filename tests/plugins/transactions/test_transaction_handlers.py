@@ -24,7 +24,7 @@ from odradek.plugins.transactions.metadata import TransactionMetadata, Transacti
 from odradek.plugins.transactions.producer_ids import RESERVE_SIZE, ProducerIdReserve
 from odradek.plugins.transactions.states import TransactionState
 
-from .handled import HandledTransactions
+from .handled import Context, HandledTransactions
 
 if TYPE_CHECKING:
     from odradek.kernel.api import AsyncApiHandler, RequestContext
@@ -416,7 +416,7 @@ def test_others_are_served_while_a_costly_pattern_is_matched() -> None:
     answers: list[Any] = []
 
     async def ask() -> None:
-        answers.append(await listing.handle_async(request, cast("RequestContext", None)))
+        answers.append(await listing.handle_async(request, cast("RequestContext", Context(2))))
 
     async def serve_meanwhile() -> int:
         turns_count = 0
