@@ -267,12 +267,13 @@ class Compactor:
         return topic is not None and partition.partition in topic.partitions
 
     async def _candidate_guarded(self, topic: TopicReplicas, replica: Replica) -> _Candidate | None:
+        partition_log = replica.log
         try:
             return await self._candidate(topic, replica)
         except CorruptRecordsError as error:  # one segment: the log is read, and written, as before
             self._note(topic, replica, self._settings(), Failure.LASTING, str(error))
         except StorageError as error:
-            if replica.offline_reason is None:
+            if replica.offline_reason is None and replica.log is partition_log:
                 self._replicas.fail(replica, error)
         except OSError as error:  # a segment was deleted while its first batch was to be read
             log.debug("planning the compaction of %s: %s", replica.topic_partition, error)

@@ -14,6 +14,7 @@ a record that `decode` refuses         skipped
 a type that `decode` does not know     skipped: a newer version wrote it
 a record that `replay` fails on        skipped, with a trace: a bug, or a record of somebody else's making
 a log whose disk fails                 the partition goes offline
+a log that moves meanwhile             loaded again, from where it is then
 =====================================  =======================================================================
 
 Behind damage the log goes on in a new segment, so that what is written now is found whatever becomes of the old one.
@@ -170,10 +171,15 @@ class Loader:
 
     async def _load(self, load: Load) -> None:
         """Load one shard; whatever goes wrong is that shard's trouble."""
+        replica = load.hosted.replica
+        partition_log = replica.log
         try:
-            is_complete = await self._replay_log(load)
+            is_complete = await self._replay_log(load, partition_log)
         except StorageError as error:
-            self._fail(load.hosted.replica, error)
+            if replica.log is partition_log and not replica.is_paused:
+                self._fail(replica, error)
+            else:  # it takes another one's place, in another log directory perhaps
+                load.failed(load.hosted)
         except Exception:
             log.exception("%s cannot be loaded", load.hosted.replica.partition)
             load.failed(load.hosted)
@@ -181,7 +187,7 @@ class Loader:
             if is_complete:
                 load.done(load.hosted)
 
-    async def _replay_log(self, load: Load) -> bool:
+    async def _replay_log(self, load: Load, partition_log: PartitionLog) -> bool:
         """Replay the whole log; return False when nobody wants it any more.
 
         Raises:
@@ -190,7 +196,6 @@ class Loader:
         replica = load.hosted.replica
         if replica.is_dirty:
             self._write_now((replica,))
-        partition_log = replica.log
         offset, end_offset = partition_log.log_start_offset, partition_log.log_end_offset
         while offset < end_offset and load.is_wanted:
             try:

@@ -316,6 +316,34 @@ def test_a_log_that_fails_takes_its_partition_offline(monkeypatch: pytest.Monkey
     assert world.read("a").error_code == ErrorCode.NOT_COORDINATOR
 
 
+def test_a_log_that_moves_while_it_is_loaded_is_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.open()
+    world.add("a", 1)
+    world.turn()
+    replica = world.replica()
+    partition_log = replica.log
+
+    def closing(*_arguments: object, **_options: object) -> None:
+        replica.pause("its log moves")
+        raise StorageError("it is being closed")
+
+    place = world.runtime.places[0]
+    place.leave()
+    with monkeypatch.context() as patched:
+        patch_one(patched, partition_log, "read", closing)
+        place.check()
+        world.load()
+    assert replica.offline_reason == "its log moves"
+    replica.is_paused = False
+    replica.resume(partition_log, None)
+    world.advance(100)
+    world.load()
+
+    assert world.read("a").response == 1
+    assert replica.offline_reason is None
+
+
 def test_the_smallest_partition_is_loaded_first() -> None:
     world = World()
     world.open(3)
