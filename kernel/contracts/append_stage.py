@@ -44,8 +44,8 @@ class AppendStage(Protocol):
         """Look at a validated batch, before offsets are assigned.
 
         Returns:
-            The batch to append: the same object, or whole new bytes of one valid batch (CRC included). None when the
-            stage took the batch away: it is acknowledged and not appended here, with -1 as its base offset, which
+            The batch to append: the same object, or one valid batch of as many records and the same producer. None when
+            the stage took it away: it is acknowledged and not appended here, with -1 as its base offset, which
             clients take for "unknown". Or `Diverted`: later stages see its batch, and may not change that any more.
 
         Raises:

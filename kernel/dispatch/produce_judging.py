@@ -151,6 +151,8 @@ class JudgedBatch:
                     raise ValueError("a stage before it has taken records out of the batch, and it is changed again")
                 self.data = memoryview(bytearray(accepted))
                 self.header = framed_header(self.data, 0, len(self.data), self.version)
+                if _counted(self.header) != _counted(valid.header):
+                    raise ValueError("other records or another producer than came: begin it by `BatchBuilder.like`")
                 return
         self.is_judged = True
 

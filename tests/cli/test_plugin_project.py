@@ -103,7 +103,7 @@ def test_a_new_project_is_checked_and_found_well(project: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "my_own: loaded from my_own, hooks: config_keys, append_stages" in done.stdout
     assert "my_own: offers append stage my_own, which can be used" in done.stdout
-    assert "my_own: quick part of its kit: 5 passed" in done.stdout
+    assert "my_own: quick part of its kit: 6 passed" in done.stdout
 
 
 @pytest.mark.parametrize(

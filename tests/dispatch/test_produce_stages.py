@@ -14,7 +14,8 @@ from odradek.kernel.wire.messages.api_00_produce import PartitionProduceResponse
 from .house import House, produce_parts, produce_request
 from .house import batch as batch_of
 
-TAKEN, REFUSED, BUG, CHANGED = b"taken", b"refused", b"bug", b"changed"
+TAKEN, REFUSED, BUG, CHANGED, MORE = b"taken", b"refused", b"bug", b"changed", b"more"
+OTHER = batch_of(b"other than it was")
 
 
 class Stage:
@@ -28,7 +29,9 @@ class Stage:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, "not here")
         if BUG in content:
             raise RuntimeError("a bug of the plugin")
-        return batch_of(b"other", b"records") if CHANGED in content else batch
+        if MORE in content:
+            return batch_of(b"two", b"records")
+        return OTHER if CHANGED in content else batch
 
 
 @pytest.fixture
@@ -60,7 +63,8 @@ def produce(house: House, value: bytes, *, with_another: bool) -> PartitionProdu
     [
         (b"plain", ErrorCode.NONE, 0, 1),
         (TAKEN, ErrorCode.NONE, -1, 0),
-        (CHANGED, ErrorCode.NONE, 0, 2),
+        (CHANGED, ErrorCode.NONE, 0, 1),
+        (MORE, ErrorCode.UNKNOWN_SERVER_ERROR, -1, 0),
         (REFUSED, ErrorCode.POLICY_VIOLATION, -1, 0),
         (BUG, ErrorCode.UNKNOWN_SERVER_ERROR, -1, 0),
     ],
@@ -72,3 +76,4 @@ def test_every_batch_passes_the_stages_of_its_topic(
 
     assert (answer.error_code, answer.base_offset) == (code, base_offset)
     assert replica_of(house).log.log_end_offset == end_offset
+    assert replica_of(house).log.size_bytes == (len(OTHER) if value == CHANGED else len(batch_of(value)) * end_offset)

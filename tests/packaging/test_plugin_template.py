@@ -77,7 +77,7 @@ def test_a_new_project_is_written_installed_and_checked(environment: Environment
     tested = environment.run("python", "-m", "pytest", *own, str(project))
     environment.uninstall("first-try")
 
-    assert "first_try: quick part of its kit: 5 passed" in checked
+    assert "first_try: quick part of its kit: 6 passed" in checked
     assert " passed" in tested
 
 

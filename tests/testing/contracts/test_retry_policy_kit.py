@@ -74,3 +74,20 @@ def test_a_policy_that_scatters_keeps_the_promise(promise: str) -> None:
 def test_a_broken_policy_is_found(promise: str) -> None:
     with pytest.raises(AssertionError):
         getattr(kit(BROKEN[promise]), promise)()
+
+
+@pytest.mark.parametrize("attempt", [1, 3, 4])
+def test_a_policy_that_leaves_death_to_chance_on_the_way_is_found(attempt: int) -> None:
+    def delay(asked: int, drawn: float) -> int | None:
+        return None if asked > 5 or (asked == attempt and drawn < 0.3) else 1
+
+    with pytest.raises(AssertionError):
+        kit(lambda: delay).test_whether_a_record_is_dead_is_not_left_to_chance()
+
+
+def test_a_policy_that_revives_by_chance_is_found() -> None:
+    def delay(asked: int, drawn: float) -> int | None:
+        return None if asked > 5 and not (asked == 7 and drawn < 0.3) else 1
+
+    with pytest.raises(AssertionError):
+        kit(lambda: delay).test_what_is_dead_stays_dead()

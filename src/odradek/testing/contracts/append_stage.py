@@ -20,28 +20,45 @@ from odradek.kernel.api import (
     TopicIdPartition,
     is_crc_valid,
     iterate_batches,
+    read_header,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from odradek.kernel.contracts.append_stage import AppendStage, AppendStageFactory
+    from odradek.kernel.types import Buffer
 
 PARTITION = TopicIdPartition(uuid.UUID(int=7), "orders", 0)
 _TIMESTAMP_MS = 1_700_000_000_000
 
 
 def sample_batches() -> Iterator[bytearray]:
-    """Iterate over batches as producers send them: small and large, every codec, keys, nulls, idempotent."""
+    """Iterate over batches as producers send them: small and large, every codec, nulls, idempotent, transactional."""
     for codec in CompressionType:
         for count in (1, 2, 500):
             builder = BatchBuilder(compression=codec)
             for number in range(count):
                 builder.append(b"%d" % number, b"value" * number, timestamp=_TIMESTAMP_MS + number)
             yield bytearray(builder.build())
-    nothing = BatchBuilder(producer_id=9, producer_epoch=0, base_sequence=0)
-    nothing.append(None, None, timestamp=_TIMESTAMP_MS)
-    yield bytearray(nothing.build())
+    for is_transactional in (False, True):
+        builder = BatchBuilder(producer_id=9, producer_epoch=2, base_sequence=5, is_transactional=is_transactional)
+        builder.append(None, None, timestamp=_TIMESTAMP_MS)
+        builder.append(b"key", b"value", timestamp=_TIMESTAMP_MS, headers=[("name", b"value")])
+        yield bytearray(builder.build())
+
+
+def _counted(batch: Buffer) -> dict[str, object]:
+    """Return what a producer's state goes by: what makes a batch known that is sent again, and the next one's place."""
+    header = read_header(batch)
+    return {
+        "producer_id": header.producer_id,
+        "producer_epoch": header.producer_epoch,
+        "base_sequence": header.base_sequence,
+        "last_offset_delta": header.last_offset_delta,
+        "is_transactional": header.is_transactional,
+        "is_control": header.is_control,
+    }
 
 
 class AppendStageContract:
@@ -84,12 +101,25 @@ class AppendStageContract:
                 continue
             if accepted is None or accepted is view:
                 continue
-            parts = (accepted,) if not isinstance(accepted, Diverted) else (accepted.before, accepted.batch)
-            for part in parts:
+            around = (
+                (accepted.before, accepted.batch, accepted.behind) if isinstance(accepted, Diverted) else (accepted,)
+            )
+            for part in around:
+                if part is None:
+                    continue
                 ((_position, header),) = iterate_batches(part)
 
                 assert header.length_bytes == len(part)
                 assert is_crc_valid(part, 0, header)
+
+    def test_a_new_batch_has_the_records_and_the_producer_of_the_one_that_came(self) -> None:
+        stage = self._stage()
+        for batch in sample_batches():
+            accepted: Buffer | Diverted | None = None
+            with suppress(KafkaError):
+                accepted = stage.accept(memoryview(batch))
+            if accepted is not None:
+                assert _counted(batch) == _counted(accepted.batch if isinstance(accepted, Diverted) else accepted)
 
     def test_the_producers_bytes_are_never_changed_in_place(self) -> None:
         stage = self._stage()
