@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odradek.kernel.config.keys import Scope
 from odradek.kernel.errors import PluginError
 from odradek.kernel.plugin_system.manager import PluginManager, choose_plugins, installed_plugins
 
@@ -16,6 +17,7 @@ from .mistakes import of_choice
 from .options import document
 from .plugin_hints import announced_elsewhere
 from .restoring import restore_topics
+from .stage_settings import settings_in_use
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +30,9 @@ OURS: Final = "odradek "
 NEEDED: Final = ("pytest", "hypothesis")
 NEED_BROKER: Final = ("coordinators", "api_handlers", "tier", "services", "metrics", "leader_changed")
 """Hooks that are asked, or called, only by a broker that is built."""
+
+HAVE_KIT: Final = frozenset({"storage", "append stage", "delay queue", "retry policy", "cleanup policy", "assignor"})
+"""What is offered that `plugin_kits` has a kit for."""
 
 TESTS: Final = """\
 from hypothesis import HealthCheck, settings
@@ -46,8 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Load a plugin, check that its hooks and what it offers can be used, and run the quick part of the contract "
-        "kit of each storage, cleanup policy, assignor and append stage. Without a name every plugin is checked that "
-        "did not come with Odradek. All of a kit, and the levels that a plugin promises, is for its own tests.",
+        "kit of each storage, cleanup policy, assignor, append stage, delay queue and retry policy. Without a name "
+        "every plugin is checked that did not come with Odradek. All of a kit, and the levels that a plugin promises, "
+        "is for its own tests. A stage is tried with settings that the plugin's topic keys take.",
         [
             ("plugins check my_stage", "one, by its name"),
             ("plugins check my_package.my_stage", "or by its module, while it is not installed"),
@@ -100,10 +106,19 @@ def check(found: FoundPlugin) -> int:
     (loaded,) = manager.loaded
     hooks = [hook.removeprefix("odradek_") for hook in loaded.hooks]
     print(f"{found.name}: loaded from {found.module}, hooks: {', '.join(hooks)}")
-    for kind, names in _offers(manager).items():
+    offers = _offers(manager)
+    for kind, names in offers.items():
         print(f"{found.name}: offers {kind} {', '.join(names)}, which can be used")
     if later := [hook for hook in hooks if hook in NEED_BROKER]:
         print(f"{found.name}: {', '.join(later)}: asked by a broker only; `odradek serve` checks it at the start")
+    if HAVE_KIT.isdisjoint(offers):
+        print(f"{found.name}: no kit for what it offers")
+        return 0
+    keys = [key for _plugin, key in manager.config_keys() if key.scope is Scope.TOPIC]
+    for name, stage in manager.append_stages().items():
+        if settings_in_use(stage, keys) is None:
+            told = "no settings were found that use it, so its own tests have to try it"
+            print(f"{found.name}: append stage {name}: {told}")
     return _run_kits(loaded)
 
 
@@ -130,9 +145,6 @@ def _offers(manager: PluginManager) -> dict[str, list[str]]:
 def _run_kits(loaded: LoadedPlugin) -> int:
     """Run the quick part of the kits in a process of its own; return 1 when a promise is broken."""
     name = loaded.found.name
-    if not _has_kit(loaded):
-        print(f"{name}: no kit for what it offers")
-        return 0
     if missing := [module for module in NEEDED if importlib.util.find_spec(module) is None]:
         print(f"{name}: its kit was not run: install {' and '.join(missing)}, as `odradek[testing]` does")
         return 0
@@ -154,8 +166,3 @@ def _run_kits(loaded: LoadedPlugin) -> int:
         return 0
     print(done.stdout + done.stderr)
     raise PluginError(name, f"does not keep what its kit asks: {lines[-1]}")
-
-
-def _has_kit(loaded: LoadedPlugin) -> bool:
-    kits = ("storages", "cleanup_policies", "assignors", "append_stages", "delay_queues", "retry_policies")
-    return any(hook.removeprefix("odradek_") in kits for hook in loaded.hooks)
