@@ -25,6 +25,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
     CreateTopicsResponse,
 )
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
+from odradek.kernel.wire.messages.api_66_list_transactions import ListTransactionsRequest
 from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.waiting import until
 
@@ -33,6 +34,8 @@ from ..broker.test_process import create, fetch, produce
 
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 TOPIC = "orders"
+WIDE = 150
+"""So many partitions of one request are taken by a task."""
 
 
 @pytest.fixture
@@ -107,6 +110,49 @@ def test_an_api_that_is_answered_by_a_task_fails_too(broker: RunningBroker, clie
         said.append(answer.topics[0].error_code)
 
     assert said == [ErrorCode.NOT_CONTROLLER, ErrorCode.NONE]
+
+
+def wide_request() -> ProduceRequest:
+    """Return a Produce that goes to a task, as it is for so many partitions; only the first one is there."""
+    parts = [PartitionProduceData(index=index, records=batch_of(b"one")) for index in range(WIDE)]
+    return ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=parts)])
+
+
+def test_what_goes_to_a_task_is_carried_out_once_and_its_client_told_otherwise(
+    broker: RunningBroker, client: Client
+) -> None:
+    own = routes_of(broker)
+    fault = broker.fail_next("Produce", "REQUEST_TIMED_OUT", is_done_first=True)
+    answers = [client.ask(wide_request(), 9) for _ in range(2)]
+    told = [part.error_code for answer in answers for part in answer.responses[0].partition_responses]  # type: ignore[attr-defined]
+
+    assert fault.met_count == 1
+    assert told[:WIDE] == [ErrorCode.REQUEST_TIMED_OUT] * WIDE
+    assert told[WIDE : WIDE + 2] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert fetch(client, TOPIC) == ([b"one"] * 2, 2)
+    assert routes_of(broker) == own
+
+
+def test_what_goes_to_a_task_is_late_or_throttled_once(broker: RunningBroker, client: Client) -> None:
+    request = ListTransactionsRequest(transactional_id_pattern="a.*")
+    until(lambda: getattr(client.ask(request, 2), "error_code", None) == ErrorCode.NONE)
+    broker.delay("ListTransactions", ms=100, times=1)
+    broker.throttle(ms=700, api="ListTransactions", times=1)
+    began = time.perf_counter()
+    first = client.ask(request, 2)
+    took_ms = (time.perf_counter() - began) * 1000
+    second = client.ask(request, 2)
+
+    assert took_ms >= 100
+    assert [getattr(answer, "throttle_time_ms", None) for answer in (first, second)] == [700, 0]
+
+
+def test_an_answer_of_a_task_is_lost_once(broker: RunningBroker) -> None:
+    broker.drop_next("Produce", is_done_first=True)
+    with Client(broker.bootstrap) as client, pytest.raises((AssertionError, ConnectionError)):
+        client.ask(wide_request(), 9)
+    with Client(broker.bootstrap) as client:
+        assert fetch(client, TOPIC)[0] == [b"one"]
 
 
 def test_a_request_may_be_carried_out_and_its_client_told_otherwise(broker: RunningBroker, client: Client) -> None:

@@ -1,7 +1,8 @@
 """Shell: puts the faults of a test between the router and the handlers of those APIs that a fault is asked for.
 
 A route whose API no fault is meant for is the broker's own, untouched: no request asks whether there are faults. For
-the others the route's handler is exchanged, and put back when the last of its faults is over::
+the others the route's handler is exchanged, and put back when the last of its faults is over, and no request that one
+has met has yet to come by here again, in the task that answers it::
 
     router -> route -> FaultyHandler -> the handler
                            answers <- TreatedContext <-
@@ -64,6 +65,11 @@ class TreatedContext:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
 
+    @property
+    def is_carried_out(self) -> bool:
+        """Whether its handler sees it at all."""
+        return not self._treatment.takes_answer or self._treatment.is_done_first
+
     def reply(self, response: Any) -> None:
         """See `RequestContext.reply`."""
         self._later(partial(self._send, response))
@@ -122,15 +128,20 @@ class FaultyHandler:
             return AS_TASK
         treated = self._meet(body, context)
         if treated is None:
+            if self._as_tasks:
+                self.faults.exchange()
             return self._inner.handle(body, context)
-        if treated is PENDING:
-            return PENDING
+        answer: Any = None
         try:
-            answer = self._inner.handle(body, treated)
+            if treated.is_carried_out:
+                answer = self._inner.handle(body, treated)
         except KafkaError as error:
             answer = self.failed(body, context, error.code, error.detail)
+        finally:
+            if answer is AS_TASK:
+                self._as_tasks[id(context)] = treated
+            self.faults.exchange()
         if answer is AS_TASK:
-            self._as_tasks[id(context)] = treated
             return AS_TASK
         if answer is not PENDING:
             treated.reply(answer)
@@ -138,32 +149,32 @@ class FaultyHandler:
 
     async def handle_async(self, body: Any, context: RequestContext) -> Answer:
         """See `AsyncApiHandler.handle_async`."""
-        treated: Any = self._as_tasks.pop(id(context), None)
+        treated = self._as_tasks.pop(id(context), None)
         if treated is None and not hasattr(self._inner, "handle"):
             treated = self._meet(body, context)
         if treated is None:
             return await self._inner.handle_async(body, context)
-        if treated is PENDING:
-            return PENDING
+        self.faults.exchange()
+        answer: Any = None
         try:
-            answer = await self._inner.handle_async(body, treated)
+            if treated.is_carried_out:
+                answer = await self._inner.handle_async(body, treated)
         except KafkaError as error:
             answer = self.failed(body, context, error.code, error.detail)
         if answer is not PENDING:
             treated.reply(answer)
         return PENDING
 
-    def _meet(self, body: Any, context: RequestContext) -> Any:
-        """Return the request as its handler is to see it; None if no fault meets it, PENDING if that was all."""
+    def _meet(self, body: Any, context: RequestContext) -> TreatedContext | None:
+        """Return the request as its handler is to see it; None if no fault meets it."""
         treatment = self.faults.plan.meet(self.api_key, context.client_id, body)
-        if treatment is None:
-            return None
-        self.faults.exchange()
-        treated = TreatedContext(context, treatment, self, body)
-        if not treatment.takes_answer or treatment.is_done_first:
-            return treated
-        treated.reply(None)
-        return PENDING
+        return None if treatment is None else TreatedContext(context, treatment, self, body)
+
+    def is_awaited(self) -> bool:
+        """Return whether a request that was met has yet to come back in a task: of a client that left none need to."""
+        for key in [key for key, treated in self._as_tasks.items() if not treated.connection.is_open]:
+            del self._as_tasks[key]
+        return bool(self._as_tasks)
 
     def failed(self, body: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return what a request is answered that fails, counted as the router counts it."""
@@ -187,7 +198,7 @@ class FaultyHandlers:
     def __init__(self, plan: FaultPlan) -> None:
         self.plan = plan
         self._parts: BrokerParts | None = None
-        self._own: dict[int, tuple[Any, Any, bool]] = {}
+        self._own: dict[int, tuple[FaultyHandler, Any, Any, bool]] = {}
         self._late: set[_LateAnswer] = set()
 
     def __repr__(self) -> str:
@@ -208,15 +219,16 @@ class FaultyHandlers:
         """Put faulty handlers where faults are left, and the broker's own everywhere else."""
         assert self._parts is not None, "a broker is attached before it serves"
         routes, wanted = self._parts.requests.router.routes, self.plan.faulty_apis()
-        for key in [key for key in self._own if key not in wanted]:
+        for key in [key for key, (faulty, *_) in self._own.items() if key not in wanted and not faulty.is_awaited()]:
             route = routes[key]
-            route.handler, route.repeats, route.is_async = self._own.pop(key)
+            _faulty, route.handler, route.repeats, route.is_async = self._own.pop(key)
         for key in wanted:
             if key in routes and key not in self._own:
                 route = routes[key]
-                self._own[key] = (route.handler, route.repeats, route.is_async)
+                faulty = FaultyHandler(route, self)
+                self._own[key] = (faulty, route.handler, route.repeats, route.is_async)
                 # What repeats an earlier request is handled past `handle`.
-                route.handler, route.repeats, route.is_async = FaultyHandler(route, self), None, False
+                route.handler, route.repeats, route.is_async = faulty, None, False
 
     def after(self, delay_ms: int, send: Callable[[], None]) -> None:
         """Send an answer later."""
