@@ -8,7 +8,14 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from odradek.client import BlockingConsumer, BlockingProducer, ClientClosedError, RebalanceListener, TopicPartition
+from odradek.client import (
+    BlockingConsumer,
+    BlockingProducer,
+    ClientClosedError,
+    OffsetAndMetadata,
+    RebalanceListener,
+    TopicPartition,
+)
 
 from .group_cluster import FAST, cluster, fill, make_topic, name
 
@@ -19,10 +26,10 @@ def bootstrap() -> Iterator[str]:
         yield found
 
 
-def topic_of(bootstrap: str, count: int) -> str:
+def topic_of(bootstrap: str, count: int, partitions_count: int = 1) -> str:
     async def make() -> str:
-        topic = await make_topic(bootstrap, 1)
-        await fill(bootstrap, topic, count, 1)
+        topic = await make_topic(bootstrap, partitions_count)
+        await fill(bootstrap, topic, count, partitions_count)
         return topic
 
     return trio.run(make)
@@ -106,3 +113,45 @@ def test_more_records_than_may_wait_are_all_sent_and_a_closed_producer_takes_non
     assert told == [None] * 25_000
     with pytest.raises(ClientClosedError):
         producer.enqueue(topic, "late")
+
+
+def test_seeking_one_partition_leaves_what_an_iteration_holds_back_of_others(bootstrap: str) -> None:
+    topic = topic_of(bootstrap, 6, 2)
+    with consumer_of(bootstrap, name("g")) as consumer:
+        consumer.assign([(topic, 0), (topic, 1)])
+        first = next(consumer)
+        other = TopicPartition(topic, 1 - first.partition)
+        consumer.seek(first.topic_partition, 2)
+        consumed = consumer.consumed()
+        assert (consumed[first.topic_partition].offset, consumed.get(other, OffsetAndMetadata(0)).offset) == (2, 0)
+        values = [int(next(consumer).value) for _ in range(4)]
+
+    assert sorted(values) == sorted([other.partition, other.partition + 2, other.partition + 4, first.partition + 4])
+
+
+def test_unsubscribing_commits_what_was_handed_out_and_not_what_an_iteration_holds_back(bootstrap: str) -> None:
+    topic, group = topic_of(bootstrap, 6), name("g")
+    where = TopicPartition(topic, 0)
+    with consumer_of(bootstrap, group) as consumer:
+        consumer.subscribe([topic])
+        for _ in consumer:
+            break
+        consumer.unsubscribe()
+        committed = consumer.committed([where])[where]
+        assert committed is not None
+        assert committed.offset == 1
+        consumer.assign([where])
+        assert int(next(consumer).value) == 1
+
+
+def test_what_an_iteration_holds_back_of_partitions_that_are_given_up_is_forgotten(bootstrap: str) -> None:
+    topic = topic_of(bootstrap, 12, 2)
+    with consumer_of(bootstrap, name("g"), enable_auto_commit=False) as consumer:
+        consumer.assign([(topic, 0), (topic, 1)])
+        first = next(consumer)
+        other = TopicPartition(topic, 1 - first.partition)
+        consumer.assign([other])
+        assert first.topic_partition not in consumer.consumed()
+        values = [int(next(consumer).value) for _ in range(6)]
+
+    assert values == list(range(other.partition, 12, 2))

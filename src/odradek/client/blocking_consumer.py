@@ -45,7 +45,7 @@ class BlockingConsumer(Blocking[Consumer]):
             ConfigError: A setting is unknown, unbuilt or wrong.
         """
         super().__init__(Consumer(settings))
-        self._iterated: list[ConsumerRecord] = []
+        self._held_back = self._client.held_back
 
     def subscribe(
         self,
@@ -63,7 +63,6 @@ class BlockingConsumer(Blocking[Consumer]):
 
     def unsubscribe(self) -> None:
         """Leave the group, as `Consumer.unsubscribe`."""
-        self._iterated.clear()
         self._call(self._client.unsubscribe)
 
     @property
@@ -119,17 +118,14 @@ class BlockingConsumer(Blocking[Consumer]):
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
         """Go on from this offset, as `Consumer.seek`."""
-        self._iterated.clear()
         self._call_sync(self._client.seek, partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Go on from the first record, as `Consumer.seek_to_beginning`."""
-        self._iterated.clear()
         self._call_sync(self._client.seek_to_beginning, *partitions)
 
     def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Go on after the last record, as `Consumer.seek_to_end`."""
-        self._iterated.clear()
         self._call_sync(self._client.seek_to_end, *partitions)
 
     def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
@@ -167,9 +163,13 @@ class BlockingConsumer(Blocking[Consumer]):
 
     def __next__(self) -> ConsumerRecord:
         """Return the next record, waiting for ever; positions are ahead, by what was polled for the iteration."""
-        while not self._iterated:
-            self._iterated = self._call(self._client.poll_iterated)
-        return self._iterated.pop()
+        while True:
+            if not self._held_back:
+                self._call(self._client.poll_iterated)
+            try:
+                return self._held_back.pop()
+            except IndexError:  # another thread has taken it, or sought, just now
+                continue
 
 
 class _ThreadedListener(RebalanceListener):

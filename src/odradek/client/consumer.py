@@ -34,7 +34,7 @@ from odradek.kernel.peers.lifetime import open_crew
 from odradek.kernel.types import TopicPartition
 
 from .brokers import Brokers, open_brokers
-from .consumer_positions import PositionedConsumer, as_partition
+from .consumer_positions import PositionedConsumer, as_offsets, as_partition
 from .errors import ClientUsageError
 from .failed_records import FailedRecords
 from .fetch_loop import FetchLoop
@@ -276,7 +276,7 @@ class Consumer(PositionedConsumer):
         Cancelled, whether it is done is unknown.
         """
         group = self._grouped()
-        wanted = self.consumed() if offsets is None else _as_offsets(offsets)
+        wanted = self.consumed() if offsets is None else as_offsets(offsets)
         if wanted:
             timeout = self._settings.api_timeout_ms if timeout_ms is None else timeout_ms
             await group.committer.commit(wanted, timeout_ms=timeout)
@@ -295,7 +295,7 @@ class Consumer(PositionedConsumer):
             offsets: As for `commit`.
             on_commit: Called with the offsets, and with None or the error; it must not block.
         """
-        wanted = self.consumed() if offsets is None else _as_offsets(offsets)
+        wanted = self.consumed() if offsets is None else as_offsets(offsets)
         if wanted:
             self._grouped().committer.commit_nowait(wanted, on_commit)
 
@@ -364,7 +364,7 @@ class Consumer(PositionedConsumer):
 
     def take(self, partitions: frozenset[TopicPartition]) -> None:
         """Read partitions no more that the group took; for the membership only."""
-        self._forget_iterated(partitions)
+        self._forget_held_back(partitions)
         if self._fetcher is not None:
             self._fetcher.take_away(partitions)
         if self._order is not None:
@@ -384,6 +384,7 @@ class Consumer(PositionedConsumer):
         if self._group is not None and self._group.member is not None:
             raise ClientUsageError("topics are subscribed to: unsubscribe() first")
         wanted = [as_partition(partition) for partition in partitions]
+        self._forget_held_back(fetcher.assignment.difference(wanted))
         fetcher.assign(wanted, from_committed=self._group is not None)
         if self._order is not None:
             self._order.assigned()
@@ -460,14 +461,16 @@ class Consumer(PositionedConsumer):
 
     async def __anext__(self) -> ConsumerRecord:
         """Return the next record, waiting for ever; positions are ahead, by what was polled for the iteration."""
-        while not self._iterated:
+        while not self._held_back:
             await self.poll_iterated()
-        return self._iterated.pop()
+        return self._held_back.pop()
 
-    async def poll_iterated(self) -> list[ConsumerRecord]:
-        """Poll for an iteration, also one of another thread; return what it holds back, the next record last."""
-        self._iterated = (await self.poll())[::-1]
-        return self._iterated
+    async def poll_iterated(self) -> None:
+        """Poll for an iteration, also one of another thread, unless it holds something back."""
+        if self._held_back:
+            await trio.lowlevel.checkpoint()
+        else:
+            self._hold_back(await self.poll())
 
     def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         for interceptor in self._settings.interceptors:
@@ -491,10 +494,3 @@ class Consumer(PositionedConsumer):
     def __repr__(self) -> str:
         state = "closed" if self._brokers is None else "open"
         return f"<Consumer {self._settings.connection.client_id} {state} {self.statistics()}>"
-
-
-def _as_offsets(given: Mapping[TopicPartition, int | OffsetAndMetadata]) -> dict[TopicPartition, OffsetAndMetadata]:
-    return {
-        as_partition(partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
-        for partition, offset in given.items()
-    }

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
@@ -43,6 +44,18 @@ def as_partition(given: TopicPartition | tuple[str, int]) -> TopicPartition:
     raise ClientUsageError(f"{given!r} is no pair of a topic's name and a partition's number")
 
 
+def as_offsets(given: Mapping[TopicPartition, int | OffsetAndMetadata]) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Read the offsets that a user gives to commit.
+
+    Raises:
+        ClientUsageError: A key is no partition.
+    """
+    return {
+        as_partition(partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+        for partition, offset in given.items()
+    }
+
+
 class PositionedConsumer:
     """The part of a consumer that knows where it reads; see `Consumer` for its life."""
 
@@ -57,7 +70,7 @@ class PositionedConsumer:
         self._fetcher: Fetcher | None = None
         self._loop: FetchLoop | None = None
         self._order: OrderKeeper | None = None
-        self._iterated: list[ConsumerRecord] = []
+        self._held_back: list[ConsumerRecord] = []
 
     def _opened(self) -> tuple[Brokers, Fetcher]:
         if self._brokers is None or self._fetcher is None:
@@ -91,7 +104,7 @@ class PositionedConsumer:
         """
         wanted = as_partition(partition)
         self._opened()[1].seek(wanted, offset)
-        self._forget_iterated((wanted,))
+        self._forget_held_back((wanted,))
         self._look_again()
 
     def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
@@ -107,12 +120,34 @@ class PositionedConsumer:
         wanted = [as_partition(partition) for partition in partitions] or list(fetcher.assignment)
         for partition in wanted:
             fetcher.seek_to(partition, timestamp)
-        self._forget_iterated(wanted)
+        self._forget_held_back(wanted)
         self._look_again()
 
-    def _forget_iterated(self, partitions: Iterable[TopicPartition]) -> None:
-        sought = set(partitions)
-        self._iterated = [record for record in self._iterated if record.topic_partition not in sought]
+    @property
+    def held_back(self) -> list[ConsumerRecord]:
+        """What an iteration holds back, the next record last: one list for the consumer's life.
+
+        Another thread's iteration may pop from it.
+        """
+        return self._held_back
+
+    def _hold_back(self, records: list[ConsumerRecord]) -> None:
+        """Have an iteration hand these out next."""
+        self._held_back.extend(reversed(records))
+
+    def _forget_held_back(self, partitions: Iterable[TopicPartition]) -> None:
+        """Have an iteration not hand out what it holds back of these.
+
+        One of another thread may pop meanwhile: each record is taken by one of both, so that none comes twice.
+        """
+        forgotten = set(partitions)
+        kept: list[ConsumerRecord] = []
+        with suppress(IndexError):
+            while self._held_back:
+                record = self._held_back.pop()
+                if record.topic_partition not in forgotten:
+                    kept.append(record)
+        self._hold_back(kept)
 
     def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Have polls pass these over."""
@@ -155,7 +190,7 @@ class PositionedConsumer:
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return up to where records were handed out; what an iteration holds back does not count."""
         found = self._opened()[1].consumed()
-        for record in self._iterated:  # the next record to be handed out is the last
+        for record in self._held_back:  # the next record to be handed out is the last
             found[record.topic_partition] = OffsetAndMetadata(record.offset, leader_epoch=record.leader_epoch)
         if self._order is not None:
             self._order.note(found)
