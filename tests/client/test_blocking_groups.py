@@ -14,7 +14,9 @@ from odradek.client import (
     ClientClosedError,
     OffsetAndMetadata,
     RebalanceListener,
+    RecordTooLargeError,
     TopicPartition,
+    TransactionAbortableError,
 )
 
 from .group_cluster import FAST, cluster, fill, make_topic, name
@@ -155,3 +157,43 @@ def test_what_an_iteration_holds_back_of_partitions_that_are_given_up_is_forgott
         values = [int(next(consumer).value) for _ in range(6)]
 
     assert values == list(range(other.partition, 12, 2))
+
+
+@pytest.mark.parametrize("hears", [False, True])
+def test_a_transaction_that_lacks_a_record_is_not_committed(bootstrap: str, hears: bool) -> None:
+    topic = topic_of(bootstrap, 0)
+    told: list[object] = []
+    on_delivery = (lambda _, error: told.append(error)) if hears else None
+
+    def lose_one() -> None:
+        with producer.transaction():
+            producer.enqueue(topic, "small", partition=0)
+            producer.enqueue(topic, bytes(2_000_000), partition=0, on_delivery=on_delivery)
+
+    with BlockingProducer({"bootstrap.servers": bootstrap, "transactional.id": name("id")}) as producer:
+        with pytest.raises(TransactionAbortableError, match="not taken: a record of 2000"):
+            lose_one()
+        with producer.transaction():
+            producer.enqueue(topic, "whole", partition=0)
+    with consumer_of(bootstrap, name("g"), isolation_level="read_committed") as consumer:
+        consumer.assign([(topic, 0)])
+        assert next(consumer).value == b"whole"
+
+    assert [type(error) for error in told] == [RecordTooLargeError] * hears
+
+
+def test_who_leaves_by_an_exception_hears_of_all_that_was_handed_over(bootstrap: str) -> None:
+    topic = topic_of(bootstrap, 0)
+    told: list[object] = []
+
+    def fail() -> None:
+        with BlockingProducer({"bootstrap.servers": bootstrap, "buffer.memory": 100_000}) as producer:
+            for _ in range(2_000):
+                producer.enqueue(topic, bytes(10_000), on_delivery=lambda _, error: told.append(error))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+    assert len(told) == 2_000
+    assert isinstance(told[-1], ClientClosedError)

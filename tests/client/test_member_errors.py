@@ -472,6 +472,25 @@ def test_a_batch_that_is_given_up_costs_the_transaction_or_the_producer(
         machine.begin_end(is_commit=True)
 
 
+def test_a_record_that_is_not_taken_costs_the_open_transaction_and_none_that_ends() -> None:
+    machine = in_transaction()
+    machine.record_refused(ClientTimeoutError("no metadata"))
+    with pytest.raises(TransactionAbortableError, match=r"not taken.*no metadata"):
+        machine.begin_end(is_commit=True)
+    machine.begin_end(is_commit=False)
+    machine.ended(7, 1)
+    needs_epoch = machine.needs_epoch
+
+    machine.begin(is_v2=True)
+    machine.begin_end(is_commit=True)
+    machine.is_end_sent = True
+    machine.record_refused(ClientTimeoutError("another task's, too late"))
+
+    assert not needs_epoch
+    assert machine.state is State.COMMITTING
+    assert machine.error is None
+
+
 def test_a_commit_whose_fate_is_open_cannot_be_aborted_only_repeated() -> None:
     machine = in_transaction()
     machine.begin_end(is_commit=True)

@@ -36,6 +36,8 @@ _HANDED_OVER_MAX: Final = 10_000
 _CHUNK_RECORDS: Final = 200
 """So many are taken in one go, before the client's other tasks have their turn."""
 
+_NOT_TAKEN: Final = "the producer was closed before it took this"
+
 
 class BlockingProducer(Blocking[Producer]):
     """`Producer` for any thread.
@@ -89,6 +91,7 @@ class BlockingProducer(Blocking[Producer]):
         """Hand a record over, waiting only where too many are handed over already; arguments as `Producer.enqueue`.
 
         Whatever goes wrong later, also with the record itself, is told to `on_delivery`, on the client's thread.
+        An open transaction that lacks a record by that is not committed, whether or not somebody listens.
 
         Raises:
             ClientClosedError: The producer is not open.
@@ -117,6 +120,15 @@ class BlockingProducer(Blocking[Producer]):
 
     def _ended(self) -> None:
         self._has_room.set()
+        unheard_count = 0
+        while self._handed_over:
+            topic, *_, on_delivery = self._handed_over.popleft()
+            if on_delivery is None:
+                unheard_count += 1
+            else:
+                self._refuse(topic, on_delivery, ClientClosedError(_NOT_TAKEN))
+        if unheard_count:
+            _log.warning("%d records were dropped: %s", unheard_count, _NOT_TAKEN)
 
     async def _serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Give the producer what is handed over, in order."""
@@ -174,12 +186,16 @@ class BlockingProducer(Blocking[Producer]):
                 timestamp=timestamp,
                 on_delivery=on_delivery,
             )
+        except trio.Cancelled:
+            self._refuse(topic, on_delivery, ClientClosedError(_NOT_TAKEN))
+            raise
         except Exception as error:
             self._refuse(topic, on_delivery, error)
 
     def _refuse(self, topic: str, on_delivery: OnDelivery | None, error: Exception) -> None:
         """Tell of a record that the producer did not take."""
         failure = error if isinstance(error, ClientError) else ClientUsageError(f"{type(error).__name__}: {error}")
+        self._client.record_refused(failure)
         if on_delivery is None:
             _log.warning("a record for topic %r was dropped: %s", topic, failure)
             return

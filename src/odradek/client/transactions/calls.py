@@ -72,6 +72,11 @@ class TransactionCalls:
             with trio.move_on_after(_CLOSE_TIMEOUT_MS / 1_000, shield=True), suppress(ClientError):
                 await self._transactions.abort(self.flush)
 
+    def record_refused(self, error: ClientError) -> None:
+        """Have an open transaction not be committed, for it lacks a record; for who brings records unheard only."""
+        if self._machine is not None:
+            self._machine.record_refused(error)
+
     def _transactional(self) -> Transactions:
         if self._machine is None:
             raise ClientUsageError("this producer has no transactions: set transactional.id")

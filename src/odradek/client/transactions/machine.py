@@ -319,10 +319,22 @@ class TransactionMachine:
         if isinstance(error, BrokerError) and error.code in _FATAL_FOR_BATCHES:
             self._fatal(error.code, error.detail)
         else:
-            code = error.code if isinstance(error, BrokerError) else ErrorCode.TRANSACTION_ABORTABLE
-            failure = TransactionAbortableError(code, f"a batch of the transaction was given up: {error}")
-            failure.__cause__ = error
-            self._abortable(failure)
+            self._lack("a batch of the transaction was given up", error)
+
+    def record_refused(self, error: ClientError) -> None:
+        """Take note that a record of the transaction was not even taken, and that nobody may have heard of it.
+
+        One that comes while the transaction ends is none of it.
+        """
+        if self.state is State.IN_TRANSACTION:
+            self._lack("a record of the transaction was not taken", error)
+
+    def _lack(self, what: str, error: ClientError) -> None:
+        """Have the transaction not be committed, for it is not whole."""
+        code = error.code if isinstance(error, BrokerError) else ErrorCode.TRANSACTION_ABORTABLE
+        failure = TransactionAbortableError(code, f"{what}: {error}")
+        failure.__cause__ = error
+        self._abortable(failure)
 
     def _abortable(self, error: ClientError) -> ClientError:
         self._go(State.ABORTABLE_ERROR)
