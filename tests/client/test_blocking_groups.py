@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from odradek.client import (
     BlockingProducer,
     ClientClosedError,
     OffsetAndMetadata,
+    ProducerRecord,
     RebalanceListener,
     RecordTooLargeError,
     TopicPartition,
@@ -197,3 +199,23 @@ def test_who_leaves_by_an_exception_hears_of_all_that_was_handed_over(bootstrap:
 
     assert len(told) == 2_000
     assert isinstance(told[-1], ClientClosedError)
+
+
+def test_interceptors_see_a_record_once_though_it_has_to_wait_for_memory(bootstrap: str) -> None:
+    topic = topic_of(bootstrap, 0)
+    seen: list[str] = []
+
+    class Watch:
+        def on_send(self, record: ProducerRecord) -> ProducerRecord:
+            seen.append("sent")
+            return record
+
+        def on_acknowledgement(self, metadata: object, error: object) -> None:
+            seen.append("acknowledged" if error is None else "failed")
+
+    settings = {"bootstrap.servers": bootstrap, "buffer.memory": 20_000, "interceptor.classes": [Watch()]}
+    with BlockingProducer(settings) as producer:
+        for _ in range(40):
+            producer.enqueue(topic, bytes(5_000))
+
+    assert Counter(seen) == {"sent": 40, "acknowledged": 40}

@@ -151,6 +151,9 @@ class BlockingProducer(Blocking[Producer]):
         waiting = self._handed_over
         for _ in range(min(len(waiting), _CHUNK_RECORDS)):
             topic, value, key, headers, partition, timestamp, on_delivery = record = waiting.popleft()
+            if self._client.has_interceptors:  # they see a record once: it is not tried first without waiting
+                await self._take(*record)
+                continue
             try:
                 self._client.send_nowait(
                     topic,

@@ -405,6 +405,11 @@ class Producer(TransactionCalls):
 
     # Interceptors.
 
+    @property
+    def has_interceptors(self) -> bool:
+        """Whether somebody sees each record before it is taken, at each attempt of `send_nowait` anew."""
+        return bool(self._settings.interceptors)
+
     def _intercepted(self, record: ProducerRecord) -> ProducerRecord:
         """Return the record as the interceptors make it; one that fails is passed over, as in Java."""
         for interceptor in self._settings.interceptors:
