@@ -287,6 +287,37 @@ def test_positions_are_committed_at_the_end_but_not_by_an_exception(bootstrap: s
     run(test)
 
 
+@EVERY_PROTOCOL
+@pytest.mark.parametrize("unsubscribes", [False, True])
+def test_a_consumer_whose_farewell_is_cancelled_leaves_its_group_all_the_same(
+    bootstrap: str, protocol: str, unsubscribes: bool
+) -> None:
+    async def test() -> None:
+        topic, group = await make_topic(bootstrap, 1), name("g")
+        recorder = Recorder()
+        await fill(bootstrap, topic, 3, 1)
+        async with Admin({"bootstrap.servers": bootstrap}) as admin:
+            with trio.CancelScope() as end:
+                async with member(bootstrap, group, protocol) as consumer:
+                    consumer.subscribe([topic], listener=recorder)
+                    await poll_values(consumer, 3)
+                    assert len((await admin.describe_group(group)).members) == 1
+                    if unsubscribes:
+                        with trio.CancelScope() as farewell:
+                            farewell.cancel()
+                            await consumer.unsubscribe()
+                        assert farewell.cancelled_caught
+                        assert not (await admin.describe_group(group)).members
+                        assert (consumer.subscription, consumer.assignment) == (None, frozenset())
+                    end.cancel()
+            after = await admin.describe_group(group)
+
+        assert not after.members
+        assert recorder.heard == [("assigned", frozenset({0}))]
+
+    run(test)
+
+
 def test_polls_commit_by_the_clock(bootstrap: str) -> None:
     async def test() -> None:
         topic, group = await make_topic(bootstrap, 1), name("g")

@@ -222,11 +222,14 @@ class Consumer(PositionedConsumer):
     async def unsubscribe(self) -> None:
         """Leave the group, or give the partitions up that were assigned by hand.
 
-        Commits before, where the consumer commits by itself; raises what the listener raises.
+        Commits before, where the consumer commits by itself; raises what the listener raises. Cancelled, it is
+        unknown whether that is done.
         """
-        if self._group is not None:
-            await self._group.leave("the consumer unsubscribed", is_for_good=True)
-        self.assign(())
+        try:
+            if self._group is not None:
+                await self._group.leave("the consumer unsubscribed", is_for_good=True)
+        finally:
+            self.assign(())
 
     @property
     def subscription(self) -> Subscription | None:

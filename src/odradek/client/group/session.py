@@ -315,28 +315,33 @@ class GroupSession:
 
         Raises:
             Exception: What the listener raises; the group is left all the same.
+
+        Cancelled, the group is left, too: at once, whether or not the commit is done, and no listener is told any more.
         """
         member, self.subscription = self._member, None
-        with trio.move_on_after(_LEAVE_TIMEOUT_MS / 1_000):
-            await self.committer.settle()
-        if self._settings.is_auto_commit and (member is None or member.metadata is not None):
-            await self._commit_consumed(_LEAVE_TIMEOUT_MS)
-        if member is None:
-            return
-        owned = member.ownership.owned
-        kind = CallKind.LOST if member.metadata is None else CallKind.REVOKED
         try:
-            await tell(self._listener, Call(kind, owned))
+            with trio.move_on_after(_LEAVE_TIMEOUT_MS / 1_000):
+                await self.committer.settle()
+            if self._settings.is_auto_commit and (member is None or member.metadata is not None):
+                await self._commit_consumed(_LEAVE_TIMEOUT_MS)
+            if member is not None:
+                kind = CallKind.LOST if member.metadata is None else CallKind.REVOKED
+                await tell(self._listener, Call(kind, member.ownership.owned))
         finally:
-            self._positions.take(owned)
-            was_waiting = self._in_flight is not None
-            if self._in_flight is not None:
-                self._in_flight.cancel()
-            request = member.leave(reason, is_for_good=is_for_good)
-            self._member = self.committer.member = None
-            self._wake.set()
-            if request is not None:
-                await self._say_goodbye(request, is_urgent=was_waiting)
+            if member is not None:
+                await self._go(member, reason, is_for_good=is_for_good)
+
+    async def _go(self, member: Member, reason: str, *, is_for_good: bool) -> None:
+        """Be no member from now on, and tell the coordinator, also in a task that is cancelled."""
+        self._positions.take(member.ownership.owned)
+        was_waiting = self._in_flight is not None
+        if self._in_flight is not None:
+            self._in_flight.cancel()
+        request = member.leave(reason, is_for_good=is_for_good)
+        self._member = self.committer.member = None
+        self._wake.set()
+        if request is not None:
+            await self._say_goodbye(request, is_urgent=was_waiting)
 
     async def _say_goodbye(self, request: Message, *, is_urgent: bool) -> None:
         """Tell the coordinator; one that is not known, or does not hear it, finds out by the session's time-out."""
