@@ -1,12 +1,16 @@
-"""A reader that has seen enough (`odradek ... | head -1`) is no failure: status 0, and not a word."""
+"""Output that cannot be written: a reader that has seen enough (`odradek ... | head -1`) is no failure, a full disk is.
 
-import os
-import subprocess
-import sys
+Either way a command ends with a status that it documents; the interpreter's own for this case, 120, is none.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
 from odradek.testing.running_broker import RunningBroker
+
+from .outputs import closed_pipe, full_disk, run_with
 
 WITHOUT_BROKER = [
     "--help",
@@ -40,22 +44,8 @@ WITH_BROKER = [
 
 def run_into_closed_pipe(line: str, text: str = "") -> tuple[int, str]:
     """Run a command whose standard output nobody reads; return its status and what it said."""
-    import shlex
-
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "odradek", *shlex.split(line)],
-            input=text,
-            stdout=writer,
-            stderr=subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
-            text=True,
-            check=False,
-        )
-    finally:
-        os.close(writer)
+    with closed_pipe() as writer:
+        done = run_with(line, text=text, out=writer)
     return done.returncode, done.stderr
 
 
@@ -71,3 +61,23 @@ def test_a_closed_pipe_ends_commands_of_a_cluster_quietly(cli_broker: RunningBro
     ends = {line: run_into_closed_pipe(f"{line} -b {cli_broker.bootstrap}", "one\ntwo\n") for line in WITH_BROKER}
 
     assert dict.fromkeys(WITH_BROKER, (0, "")) == ends
+
+
+@pytest.mark.parametrize("line", WITHOUT_BROKER)
+def test_a_full_disk_ends_a_command_with_an_error(line: str) -> None:
+    with full_disk() as full:
+        done = run_with(line, out=full)
+
+    assert done.stderr == "odradek: No space left on device\n"
+    assert done.returncode == (2 if line == "topics" else 1)
+
+
+@pytest.mark.parametrize("opened", [closed_pipe, full_disk])
+@pytest.mark.parametrize("line", ["no-such-command", "topics --no-such-option", "config describe no.such.key"])
+def test_an_error_that_cannot_be_told_is_one_all_the_same(
+    line: str, opened: Callable[[], AbstractContextManager[int]]
+) -> None:
+    with opened() as nowhere:
+        done = run_with(line, err=nowhere)
+
+    assert (done.returncode, done.stdout) == (2, "")

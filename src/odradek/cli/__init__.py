@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
     from types import ModuleType
+    from typing import TextIO
 
 COMMANDS: Final = {
     "demo": "see it work: a broker, a real data set, checked, in a few seconds",
@@ -84,13 +85,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_USAGE
         status: int = parsed.run(parsed)
         sys.stdout.flush()
-    except SystemExit:  # argparse has printed the help, the version or the usage
-        _flush_output()
-        raise
+    except SystemExit as end:  # argparse has printed the help, the version or the usage
+        status = _flush_output()
+        if end.code or not status:
+            raise
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:
         status = report(innermost(error))
         if getattr(parsed, "verbose", 0):
             show_cause(innermost(error))
+    finally:
+        drop_unwritten()
     return status
 
 
@@ -126,7 +130,7 @@ def report(error: BaseException) -> int:
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED
         case BrokenPipeError():  # the reader of our output has seen enough
-            _drop_output()
+            _drop(sys.stdout)
             return EXIT_DONE
         case UnansweredError():
             text, status = str(error), EXIT_FAILED
@@ -141,8 +145,14 @@ def report(error: BaseException) -> int:
             text, status = f"{place}{error.strerror or error}", EXIT_FAILED
         case _:
             raise error
-    print(f"odradek: {text}", file=sys.stderr)
+    say(text)
     return status
+
+
+def say(text: str) -> None:
+    """Tell a person a line; that it cannot be written (the disk is full, whoever read it is gone) holds nothing up."""
+    with suppress(OSError):
+        print(f"odradek: {text}", file=sys.stderr, flush=True)
 
 
 def show_cause(error: BaseException) -> None:
@@ -153,19 +163,32 @@ def show_cause(error: BaseException) -> None:
         traceback.print_exception(error.__cause__)
 
 
-def _flush_output() -> None:
-    """Write what is still buffered; a reader that is gone changes nothing about how the command ends."""
+def _flush_output() -> int:
+    """Write what is still buffered; return the status for how that went: a reader that is gone changes nothing."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        report(error)
+        return report(error)
+    return EXIT_DONE
 
 
-def _drop_output() -> None:
+def drop_unwritten() -> None:
+    """Try to write what is still buffered, and let go what nobody takes.
+
+    The end of the process would try it once more, and make of a failure a status that tells nothing: 120.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # or it is closed
+            _drop(stream)
+
+
+def _drop(stream: TextIO) -> None:
     """Let what is still buffered go nowhere, so that flushing it at the end of the process does not fail again."""
     with suppress(OSError, ValueError):  # it is no file
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
@@ -260,5 +283,5 @@ def add_plugin_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
         try:
             manager.load([found])
         except OdradekError as error:
-            print(f"odradek: {error}", file=sys.stderr)
+            say(str(error))
     manager.cli_commands(commands, restore_topics)
