@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .outputs import closed_pipe, full_disk, run_with
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from odradek.testing.running_broker import RunningBroker
@@ -58,6 +62,24 @@ def test_an_interrupted_member_has_committed_what_it_wrote(
         assert process.stderr.read().decode() == f"assigned {filled} 0-1\n"
     assert sorted(lines) == [b"a\n", b"b\n", b"c\n", b"d\n", b"e\n", b"f\n"]
     assert odradek.ok("consume", filled, "--group", group).out == ""
+
+
+@pytest.mark.parametrize(
+    ("opened", "ended"), [(full_disk, (1, "odradek: No space left on device\n")), (closed_pipe, (0, ""))]
+)
+def test_what_could_not_be_written_is_not_committed(
+    odradek: Any,
+    filled: str,
+    cli_broker: RunningBroker,
+    opened: Callable[[], AbstractContextManager[int]],
+    ended: tuple[int, str],
+) -> None:
+    group = f"g-{filled}"
+    with opened() as nowhere:
+        done = run_with(f"consume {filled} --group {group} -b {cli_broker.bootstrap}", out=nowhere)
+
+    assert (done.returncode, done.stderr) == ended
+    assert sorted(odradek.ok("consume", filled, "--group", group).out.split()) == list("abcdef")
 
 
 def share_of(process: subprocess.Popen[str], topic: str) -> str:

@@ -141,14 +141,14 @@ class GroupWork:
         return bool(consumer.assignment)
 
     def _show(self, records: Sequence[Any]) -> None:
-        """Write records, as many as are wanted."""
-        out = sys.stdout.buffer
-        for record in records[: self._left]:
+        """Write records, as many as are wanted; they count once all of them have left this process."""
+        wanted, out = records[: self._left], sys.stdout.buffer
+        for record in wanted:
             out.write(self._write(ShownRecord.of(record)))
-            self._written[record.topic_partition] = record.offset + 1
-            if self._left is not None:
-                self._left -= 1
-        out.flush()
+        out.flush()  # what is still in the buffer where the disk is full, or the reader gone, must not be committed
+        self._written |= {record.topic_partition: record.offset + 1 for record in wanted}
+        if self._left is not None:
+            self._left -= len(wanted)
 
     def _kept(self, consumer: Consumer) -> dict[TopicPartition, int]:
         """Return up to where records were written, of the partitions that are still this member's."""
