@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.waiting import until
+
 from .outputs import closed_pipe, full_disk, run_with
 
 if TYPE_CHECKING:
@@ -115,6 +117,68 @@ def test_who_follows_is_told_of_rebalances_and_known_by_a_name_of_its_own(
     assert {member["client_id"] for member in described["members"]} == {
         f"odradek-{host}-{process.pid}" for process in (first, second)
     }
+
+
+def wait_for_all(process: subprocess.Popen[str], topic: str) -> None:
+    """Return when a member tells that it has both partitions."""
+    assert process.stderr is not None
+    told: set[str] = set()
+    while told != {"0", "1"}:
+        what, _topic, numbers = process.stderr.readline().split()
+        told = told - set(numbers.split("-")) if what == "revoked" else told | set(numbers.split("-"))
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End a command by Ctrl-C."""
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(10) == 130
+
+
+def test_a_partition_that_comes_back_is_not_committed_backwards(
+    odradek: Any, filled: str, cli_broker: RunningBroker, tmp_path: Path
+) -> None:
+    group = f"g-{filled}"
+    command = [sys.executable, "-m", "odradek", "consume", filled, "-F", "-g", group, "-b", cli_broker.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert sorted(first.stdout.readline() for _ in range(6)) == [f"{letter}\n" for letter in "abcdef"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
+            assert second.stdout is not None
+            partition = share_of(second, filled)
+            more = tmp_path / "more"
+            more.write_text("g\n")
+            odradek.ok("produce", filled, str(more), "-p", partition)
+            assert second.stdout.readline() == "g\n"
+            end(second)
+        share_of(first, filled)
+        wait_for_all(first, filled)
+        end(first)
+
+    assert odradek.ok("consume", filled, "--group", group).out == ""
+
+
+def test_what_was_written_is_committed_before_its_partition_goes(filled: str, cli_broker: RunningBroker) -> None:
+    command = [sys.executable, "-m", "odradek", "consume", filled, "-F", "-g", f"g-{filled}"]
+    command += ["-b", cli_broker.bootstrap]
+    with (
+        cli_broker.fail_next("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=100) as fault,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as first,
+    ):
+        assert first.stdout is not None
+        lines = [first.stdout.readline() for _ in range(6)]
+        until(lambda: fault.met_count > 0)
+        fault.stop()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
+            shares = {share_of(first, filled), share_of(second, filled)}
+            end(second)
+            assert second.stdout is not None
+            doubled = second.stdout.read()
+        end(first)
+        doubled += first.stdout.read()
+
+    assert sorted(lines) == [f"{letter}\n" for letter in "abcdef"]
+    assert shares == {"0", "1"}
+    assert doubled == ""
 
 
 @pytest.mark.parametrize("options", [["-p", "0"], ["-u", "5"], ["-o", "5"], ["-o", "-3"]], ids=" ".join)

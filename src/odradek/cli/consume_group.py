@@ -1,7 +1,7 @@
 """Shell: `odradek consume --group`: a member of a consumer group that writes what falls to it, and commits that.
 
-What is committed is what was written: an interruption, or the end, commits once more before the group is left. Who
-follows sees on standard error which partitions come and go.
+What is committed is what was written: before partitions go, and at the end or at an interruption before the group is
+left, what is not committed yet is. Who follows sees on standard error which partitions come and go.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping, Sequence
 
-    from odradek.client import Consumer
+    from odradek.client import Consumer, OffsetAndMetadata
 
 _log = logging.getLogger(__name__)
 
 POLL_MS: Final = 200
 LAST_COMMIT_S: Final = 5
-"""How long an interrupted command may take to commit."""
+"""How long a commit may take at the end, and before partitions go."""
 EMPTY_HANDED_S: Final = 5
 """After so long without a partition nothing will fall to a member: there are more members than partitions."""
 _RESETS: Final = {Where.BEGINNING: "earliest", Where.END: "latest"}
@@ -63,30 +63,38 @@ def group_settings(arguments: argparse.Namespace) -> dict[str, object]:
     }
 
 
-class _Teller(RebalanceListener):
-    """Tells a person of the partitions that come and go."""
+class _Listener(RebalanceListener):
+    """Hears of partitions that come and go; within a poll."""
 
-    def __init__(self) -> None:
-        self.is_quiet = False
+    def __init__(self, work: GroupWork, *, is_told: bool) -> None:
+        self._work = work
+        self._is_told = is_told
+        self.is_over = False
 
     def on_partitions_assigned(self, partitions: frozenset[TopicPartition]) -> None:
         self._tell("assigned", partitions)
 
-    def on_partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+    async def on_partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
         self._tell("revoked", partitions)
+        await self._work.give_up(partitions)
 
     def on_partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
         self._tell("lost", partitions)
+        self._work.forget(partitions)
 
     def _tell(self, what: str, partitions: frozenset[TopicPartition]) -> None:
-        if partitions and not self.is_quiet:
+        if partitions and self._is_told and not self.is_over:  # that everything goes at the end is no news
             topic = next(iter(partitions)).topic
             numbers = ranges(sorted(partition.partition for partition in partitions))
             print(f"{what} {topic} {numbers}", file=sys.stderr, flush=True)
 
 
 class GroupWork:
-    """One run of the command."""
+    """One run of the command.
+
+    It knows up to where it has written each partition and not committed it yet. Of a partition that goes nothing stays
+    known: others go on there, and if it comes back, what they have committed must stand.
+    """
 
     def __init__(
         self, arguments: argparse.Namespace, consumer: Consumer, write: Callable[[ShownRecord], bytes]
@@ -96,8 +104,8 @@ class GroupWork:
         self._left: int | None = arguments.count
         self._consumer = consumer
         self._write = write
-        self._written: dict[TopicPartition, int] = {}
-        self._teller = _Teller()
+        self._uncommitted: dict[TopicPartition, int] = {}
+        self._listener = _Listener(self, is_told=arguments.follow)
 
     async def run(self, settings: Mapping[str, object]) -> None:
         """Join, write, commit, leave."""
@@ -109,13 +117,14 @@ class GroupWork:
                 where: each.end for where, each in (await calls.offsets(partitions, isolation_level(settings))).items()
             }
         async with self._consumer as consumer:
-            consumer.subscribe([self._topic], listener=self._teller if self._follows else None)
+            consumer.subscribe([self._topic], listener=self._listener)
             try:
                 await self._read(consumer, stops)
             finally:
-                self._teller.is_quiet = True  # that everything goes now is no news
+                self._listener.is_over = True
                 with trio.move_on_after(LAST_COMMIT_S, shield=True):
-                    await self._commit(consumer)
+                    await self._commit(consumer.assignment)
+                self._uncommitted.clear()  # it was tried: not once more as the group is left
 
     async def _read(self, consumer: Consumer, stops: Mapping[TopicPartition, int]) -> None:
         idle_since_s = trio.current_time()
@@ -125,7 +134,7 @@ class GroupWork:
             if self._left == 0:
                 return
             if records:
-                consumer.commit_nowait(dict(self._kept(consumer)))
+                consumer.commit_nowait(dict(self._uncommitted), on_commit=self._committed)
             if consumer.assignment or consumer.group_metadata.generation_id < 0:
                 idle_since_s = trio.current_time()
             if not self._follows and (
@@ -146,19 +155,34 @@ class GroupWork:
         for record in wanted:
             out.write(self._write(ShownRecord.of(record)))
         out.flush()  # what is still in the buffer where the disk is full, or the reader gone, must not be committed
-        self._written |= {record.topic_partition: record.offset + 1 for record in wanted}
+        self._uncommitted |= {record.topic_partition: record.offset + 1 for record in wanted}
         if self._left is not None:
             self._left -= len(wanted)
 
-    def _kept(self, consumer: Consumer) -> dict[TopicPartition, int]:
-        """Return up to where records were written, of the partitions that are still this member's."""
-        return {partition: offset for partition, offset in self._written.items() if partition in consumer.assignment}
+    async def give_up(self, partitions: frozenset[TopicPartition]) -> None:
+        """Commit what was written of partitions before they go, and forget them; also where that is cancelled."""
+        try:
+            await self._commit(partitions)
+        finally:
+            self.forget(partitions)
 
-    async def _commit(self, consumer: Consumer) -> None:
-        offsets = self._kept(consumer)
+    def forget(self, partitions: frozenset[TopicPartition]) -> None:
+        """Commit nothing more of partitions that are others' now."""
+        for partition in partitions:
+            self._uncommitted.pop(partition, None)
+
+    async def _commit(self, partitions: frozenset[TopicPartition]) -> None:
+        """Commit what was written of these partitions and is not committed yet."""
+        offsets = {partition: offset for partition, offset in self._uncommitted.items() if partition in partitions}
         if not offsets:
             return
         try:
-            await consumer.commit(offsets)
+            await self._consumer.commit(offsets, timeout_ms=LAST_COMMIT_S * 1_000)
         except ClientError as error:
             _log.warning("what was written last is not committed: %s", error)
+
+    def _committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], error: ClientError | None) -> None:
+        """Take note how a commit ended; what one that failed was to commit, the next one does."""
+        for partition, offset in offsets.items():
+            if error is None and self._uncommitted.get(partition) == offset.offset:
+                del self._uncommitted[partition]
