@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -18,6 +21,9 @@ from odradek.kernel.controller import founding_checkpoint
 from odradek.kernel.errors import ConfigError, UnansweredError
 
 from .conftest import Odradek
+from .outputs import closed_pipe, full_disk
+
+Opened: TypeAlias = Callable[[], AbstractContextManager[int]]
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -45,17 +51,33 @@ def serve_again(options, watched, note_ready):
     end_all()
     return 0
 
-sys.exit(Fleet([Child(1, None)], serve_again, clock=SystemClock()).run([signal.SIGTERM]))
+os._exit(Fleet([Child(1, None)], serve_again, clock=SystemClock()).run([signal.SIGTERM]))
 """
-"""A broker whose first life is `FIRST`, and whose second one has the command end."""
+"""A broker whose first life is `FIRST`, and whose second one has the command end.
+
+It ends without a flush of what could not be told: that is the command line's (`test_closed_pipe`).
+"""
 
 WRONG = 'raise ConfigError("this port is taken", where="--listen")'
 
 
-def lived(first: str, lives: Path) -> tuple[int, str]:
+FORK_FAILS_ONCE = """
+import errno, os
+fork = os.fork
+
+def fail():
+    os.fork = fork
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+os.fork = fail
+"""
+
+
+def lived(first: str, lives: Path, *, before: str = "", err: int = subprocess.PIPE) -> tuple[int, str]:
     """Let a broker live; return the command's exit status and what it told."""
-    program = PROGRAM.replace("FIRST", first)
-    done = subprocess.run([sys.executable, "-c", program, str(lives)], capture_output=True, text=True, timeout=60)
+    program = before + PROGRAM.replace("FIRST", first)
+    command = [sys.executable, "-c", program, str(lives)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=err, text=True, timeout=60, check=False)
     return done.returncode, done.stderr
 
 
@@ -87,6 +109,33 @@ def test_who_may_do_better_next_time_says_why_it_ended_and_is_started_again(
     assert "it is started again in 0.5 s" in told
 
 
+@pytest.mark.parametrize("opened", [closed_pipe, full_disk])
+def test_who_ends_is_started_again_where_nothing_can_be_told(opened: Opened, tmp_path: Path) -> None:
+    with opened() as nowhere:
+        status, _told = lived("return 1", tmp_path / "lives", err=nowhere)
+
+    assert status == EXIT_DONE
+    assert (tmp_path / "lives").exists()
+
+
+@pytest.mark.parametrize("opened", [closed_pipe, full_disk])
+def test_who_is_set_wrongly_ends_all_where_nothing_can_be_told(opened: Opened, tmp_path: Path) -> None:
+    with opened() as nowhere:
+        status, _told = lived(WRONG, tmp_path / "lives", err=nowhere)
+
+    assert status == EXIT_USAGE
+
+
+def test_a_broker_for_which_there_is_no_process_is_tried_again(tmp_path: Path) -> None:
+    status, told = lived("end_all()", tmp_path / "lives", before=FORK_FAILS_ONCE)
+
+    assert status == EXIT_DONE
+    assert told == (
+        "odradek: broker 1 cannot be started: Resource temporarily unavailable; it is tried again in 0.5 s\n"
+        "odradek: stopping 1 brokers (SIGTERM); again: without waiting for clients\n"
+    )
+
+
 IN_TURN = """
 import os, signal, sys
 from odradek.cli.serve_many import Child, Fleet
@@ -106,12 +155,16 @@ if os.fork() == 0:
     os.kill(os.getppid(), signal.SIGTERM)
     os._exit(0)
 children = [Child(1, "first", turn=2), Child(2, "second", turn=1), Child(3, "third"), Child(4, "fourth")]
-sys.exit(Fleet(children, serve, clock=SystemClock()).run([signal.SIGTERM]))
+os._exit(Fleet(children, serve, clock=SystemClock()).run([signal.SIGTERM]))
 """
 
 
-def test_brokers_end_in_their_turns() -> None:
-    done = subprocess.run([sys.executable, "-c", IN_TURN], capture_output=True, text=True, timeout=60)
+@pytest.mark.parametrize("opened", [None, closed_pipe, full_disk])
+def test_brokers_end_in_their_turns(opened: Opened | None) -> None:
+    with nullcontext(subprocess.PIPE) if opened is None else opened() as err:
+        done = subprocess.run(
+            [sys.executable, "-c", IN_TURN], stdout=subprocess.PIPE, stderr=err, text=True, timeout=60, check=False
+        )
     told = done.stdout.split()
 
     assert done.returncode == EXIT_DONE

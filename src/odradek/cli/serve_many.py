@@ -24,7 +24,7 @@ from odradek.kernel.config.settings import default_data_dir
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.clock import SystemClock
 
-from . import innermost, report
+from . import innermost, report, say
 from .cluster_plan import VOTERS_MAX, check_read, plan_brokers
 from .options import EXIT_USAGE
 
@@ -119,7 +119,12 @@ class Fleet:
     def _start(self, child: Child) -> None:
         sys.stdout.flush()
         child.began_s = self._clock.monotonic_ms() / 1000
-        child.pid = os.fork()
+        try:
+            child.pid = os.fork()
+        except OSError as error:  # no process or memory is left for it: the others live on, and there may be some later
+            pause_s = self._rest(child)
+            say(f"broker {child.node_id} cannot be started: {error.strerror}; it is tried again in {pause_s:.1f} s")
+            return
         if child.pid:
             return
         status = 1
@@ -146,8 +151,6 @@ class Fleet:
             self._end_next()
 
     def _ended(self, child: Child, status: int) -> None:
-        now_s = self._clock.monotonic_ms() / 1000
-        lived_s = now_s - child.began_s
         if self._is_ending:
             self._status = self._status or (1 if status else 0)
             return
@@ -156,11 +159,17 @@ class Fleet:
             self._status = status
             self._end(signal.SIGTERM)
             return
-        pause_s = PAUSE_S_MIN if lived_s >= STEADY_S else child.pause_s
+        pause_s = self._rest(child)
+        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+        say(f"broker {child.node_id} ended {how}; it is started again in {pause_s:.1f} s")
+
+    def _rest(self, child: Child) -> float:
+        """Have a broker start again later; return in how many seconds."""
+        now_s = self._clock.monotonic_ms() / 1000
+        pause_s = PAUSE_S_MIN if now_s - child.began_s >= STEADY_S else child.pause_s
         child.pause_s = min(PAUSE_S_MAX, pause_s * 2)
         child.due_s = now_s + pause_s
-        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-        _say(f"broker {child.node_id} ended {how}; it is started again in {pause_s:.1f} s")
+        return pause_s
 
     def _start_again(self) -> None:
         now_s = self._clock.monotonic_ms() / 1000
@@ -172,8 +181,8 @@ class Fleet:
         """Have all end in their turns: who keeps metadata last, as it moves leaders; at once if asked again."""
         is_again, self._is_ending = self._is_ending, True
         if not is_again:
-            _say(f"stopping {len(self._children)} brokers ({number.name}); again: without waiting for clients")
             self._end_next()
+            say(f"stopping {len(self._children)} brokers ({number.name}); again: without waiting for clients")
             return
         for child in self._children:
             if child.pid:
@@ -196,10 +205,6 @@ def _tell(error: BaseException) -> int:
     except BaseException:
         traceback.print_exception(error)
         return 1
-
-
-def _say(text: str) -> None:
-    print(f"odradek: {text}", file=sys.stderr, flush=True)
 
 
 def run_many(
