@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -10,6 +13,7 @@ import pytest
 
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.cli.outputs import full_disk
 from tests.waiting import until
 
 from .broker_process import BrokerProcess, Client, batch_of, broker_process
@@ -102,6 +106,49 @@ def test_a_signal_under_load_ends_a_broker_cleanly_and_what_it_acknowledged_is_t
     with broker_process(tmp_path) as broker, Client(broker.address) as client:
         ends = {each: fetch(client, "orders", partition=each)[1] for each in partitions}
     assert all(ends[each] >= counts[each] for each in partitions)
+
+
+def test_who_cannot_tell_that_it_ends_ends_cleanly_all_the_same(tmp_path: Path) -> None:
+    """As by Ctrl-C of `odradek serve 2>&1 | tee log`: tee is gone at once."""
+    with broker_process(tmp_path, within=AS_FROM_A_TERMINAL) as broker, Client(broker.address) as client:
+        create(client, "orders")
+        assert broker.process.stderr is not None
+        broker.process.stderr.close()
+        broker.process.stderr = None
+        wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
+        topics = [FetchTopic(topic="orders", partitions=[wanted])]
+        client.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=topics), 11)
+        with Client(broker.address) as other:
+            create(other, "orders")  # a round trip: the Fetch has come
+
+        broker.process.send_signal(signal.SIGINT)
+        assert client.receive_frame(), "what waits is answered"
+        status, _ = broker.finish()
+
+    assert status == 0
+    assert (tmp_path / CLEAN).exists()
+
+
+def test_a_broker_that_cannot_say_that_it_is_ready_serves_all_the_same(tmp_path: Path) -> None:
+    """As where its output is a file on a disk that is full."""
+    command = [sys.executable, "-m", "odradek", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with (
+        full_disk() as full,
+        subprocess.Popen(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment) as process,
+    ):
+        try:
+            assert process.stderr is not None
+            line = next(line for line in process.stderr if " listeners=" in line)
+            with Client(line.partition("PLAINTEXT://")[2].split()[0]) as client:
+                create(client, "orders")
+                process.terminate()
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+
+    assert said.splitlines()[-1] == "odradek: stopping (SIGTERM); again: without waiting for clients"
+    assert process.returncode == 0
 
 
 def test_a_hangup_is_ignored_under_nohup(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import gc
 import logging
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.network.sleeper import take_over_sleep
 
+from . import drop_unwritten, say
 from .options import CommandParser, directory, document, host_port, positive
 
 if TYPE_CHECKING:
@@ -114,10 +114,10 @@ def run(arguments: argparse.Namespace) -> int:
     log.setLevel(min(logging.INFO, logging.getLogger(ROOT).level))  # however quiet the others are
     gc.set_threshold(*GC_THRESHOLDS)
     raise_file_limit()
-    say = log.info if is_json else _say
+    tell = log.info if is_json else say
     if arguments.brokers == 1:
         options = _options(arguments, arguments.options, arguments.listen, arguments.data_dir)
-        trio.run(_serve, Broker(options), say)
+        trio.run(_serve, Broker(options), tell)
         return 0
     if arguments.join:
         hint = "start each broker that joins by an `odradek serve` of its own"
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     from .serve_many import run_many  # one broker does not pay for it
 
     def serve_one(options: BrokerOptions, watched: int, note_ready: Callable[[], None]) -> int:
-        trio.run(_serve, Broker(options), say, watched, note_ready)
+        trio.run(_serve, Broker(options), tell, watched, note_ready)
         return 0
 
     def read(options: Sequence[str], data_dir: Path) -> BrokerOptions:
@@ -147,10 +147,6 @@ def _options(
     )
 
 
-def _say(text: str) -> None:
-    print(f"odradek: {text}", file=sys.stderr, flush=True)
-
-
 def raise_file_limit() -> None:
     """Let the process open as many files as the system allows: every partition in use holds a few."""
     try:
@@ -164,7 +160,7 @@ def raise_file_limit() -> None:
 
 async def _serve(
     broker: Broker,
-    say: Callable[[str], None],
+    tell: Callable[[str], None],
     watched: int | None = None,
     note_ready: Callable[[], None] = lambda: None,
 ) -> None:
@@ -172,15 +168,17 @@ async def _serve(
     take_over_sleep()
     with trio.open_signal_receiver(*stop_signals()) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_stop_on_signal, broker, signals, nursery.cancel_scope, say)
+            nursery.start_soon(_stop_on_signal, broker, signals, nursery.cancel_scope, tell)
             if watched is not None:
-                nursery.start_soon(_stop_on_end, broker, watched, nursery.cancel_scope, say)
+                nursery.start_soon(_stop_on_end, broker, watched, nursery.cancel_scope, tell)
             listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)
             gc.freeze()  # without a collection: there is next to no garbage, and looking for it takes 12 ms
             _tell_start(broker)
-            with contextlib.suppress(BrokenPipeError):  # who waited for the first line may be gone: serve all the same
+            try:
                 for listener in listeners:
                     print(f"ready {listener.advertised}\n", end="", flush=True)  # one write: others have this pipe, too
+            except OSError:  # who waited for the first line is gone, or the disk full: it serves all the same
+                drop_unwritten()
             note_ready()
             nursery.start_soon(broker.warm_up)
             await broker.wait_stopped()
@@ -188,13 +186,13 @@ async def _serve(
             nursery.cancel_scope.cancel()
 
 
-async def _stop_on_end(broker: Broker, watched: int, life_scope: trio.CancelScope, say: Callable[[str], None]) -> None:
+async def _stop_on_end(broker: Broker, watched: int, life_scope: trio.CancelScope, tell: Callable[[str], None]) -> None:
     await trio.lowlevel.wait_readable(watched)
-    say("stopping: the process that started this broker is gone")
     if broker.is_serving:
         broker.stop()
     else:
         life_scope.cancel()
+    tell("stopping: the process that started this broker is gone")
 
 
 def stop_signals() -> list[signal.Signals]:
@@ -213,14 +211,17 @@ def _tell_start(broker: Broker) -> None:
 
 
 async def _stop_on_signal(
-    broker: Broker, signals: AsyncIterator[int], life_scope: trio.CancelScope, say: Callable[[str], None]
+    broker: Broker, signals: AsyncIterator[int], life_scope: trio.CancelScope, tell: Callable[[str], None]
 ) -> None:
-    """End a broker that serves when it has answered its clients; one that starts, or is asked again, without that."""
+    """End a broker that serves when it has answered its clients; one that starts, or is asked again, without that.
+
+    It is told once it is done: whoever reads standard error may have been ended by the same Ctrl-C.
+    """
     async for number in signals:
         name = signal.Signals(number).name
         if broker.is_serving:
-            say(f"stopping ({name}); again: without waiting for clients")
             broker.stop()
+            tell(f"stopping ({name}); again: without waiting for clients")
         else:
-            say(f"stopping at once ({name})")
             life_scope.cancel()
+            tell(f"stopping at once ({name})")
