@@ -39,6 +39,16 @@ DROP_BEFORE = "drop the connection before the append"
 DROP_AFTER = "drop the connection after the append"
 SILENT = "append, and never answer"
 TIMED_OUT_AFTER = "append, and answer REQUEST_TIMED_OUT"
+NOT_LEADER_AFTER = "append, and answer NOT_LEADER_OR_FOLLOWER"
+OFFLINE_AFTER = "append, and answer KAFKA_STORAGE_ERROR"
+FAILED_AFTER = "append, and answer UNKNOWN_SERVER_ERROR"
+
+_REFUSED_AFTER = {
+    TIMED_OUT_AFTER: ErrorCode.REQUEST_TIMED_OUT,
+    NOT_LEADER_AFTER: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    OFFLINE_AFTER: ErrorCode.KAFKA_STORAGE_ERROR,
+    FAILED_AFTER: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
 
 
 @attrs.define
@@ -172,8 +182,8 @@ class FakeBroker:
                     log = self.partitions.setdefault((topic.name, item.index), ModelPartition())
                     assert item.records is not None
                     code, offset = log.append(item.records)
-                if action == TIMED_OUT_AFTER:
-                    code, offset = ErrorCode.REQUEST_TIMED_OUT, -1
+                if isinstance(action, str) and action in _REFUSED_AFTER:
+                    code, offset = _REFUSED_AFTER[action], -1
                 answers.append(PartitionProduceResponse(index=item.index, error_code=code, base_offset=offset))
             topics.append(TopicProduceResponse(name=topic.name, partition_responses=answers))
         if action == DROP_AFTER:

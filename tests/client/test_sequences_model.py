@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.client.accumulator import Accumulator, ProducerBatch
-from odradek.client.sequences import EPOCH_MAX, Sequences
+from odradek.client.sequences import EPOCH_MAX, UNKNOWN_FATE, Sequences
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.types import TopicPartition
@@ -18,6 +18,13 @@ from .model_partition import ModelPartition
 
 PARTITION = TopicPartition("t", 0)
 IN_FLIGHT_MAX = 5
+AFTER_THE_APPEND = [
+    ErrorCode.REQUEST_TIMED_OUT,  # the in-sync replicas were too slow
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,  # another one leads by now
+    ErrorCode.KAFKA_STORAGE_ERROR,  # its disk failed while it waited for them
+    ErrorCode.UNKNOWN_SERVER_ERROR,  # something else did
+]
+"""What a leader may answer of a batch that it has appended."""
 
 
 class Session:
@@ -64,16 +71,15 @@ class Session:
         batch = self.wire.pop(0)
         batch.is_on_wire = False
         event = self.random.random()
-        if event < 0.15:
-            code, is_fate_known = ErrorCode.NOT_LEADER_OR_FOLLOWER, True
-        elif event < 0.2:
-            code, is_fate_known = ErrorCode.INVALID_RECORD, True
+        if event < 0.1:  # it leads no more when it is asked
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif event < 0.15:
+            code = ErrorCode.INVALID_RECORD
         else:
             code, _ = self.leader.append(batch.encode())
-            is_fate_known = True
-            if event < 0.3 and code is ErrorCode.NONE:
-                code, is_fate_known = ErrorCode.REQUEST_TIMED_OUT, False
-        self.decide(batch, code, is_fate_known)
+            if event < 0.35 and code is ErrorCode.NONE:
+                code = self.random.choice(AFTER_THE_APPEND)
+        self.decide(batch, code)
 
     def drop_connection(self) -> None:
         """Nobody knows how far the leader came; the rest may still reach it later, over the old connection."""
@@ -88,19 +94,19 @@ class Session:
         dropped, self.wire = self.wire, []
         for batch in dropped:
             batch.is_on_wire = False
-            self.decide(batch, ErrorCode.NETWORK_EXCEPTION, False)
+            self.decide(batch, ErrorCode.NETWORK_EXCEPTION)
 
     def let_zombie_arrive(self) -> None:
         if self.zombies:
             self.leader.append(self.zombies.pop(0))
 
-    def decide(self, batch: ProducerBatch, code: ErrorCode, is_fate_known: bool) -> None:
+    def decide(self, batch: ProducerBatch, code: ErrorCode) -> None:
         if code is ErrorCode.NONE:
             self.sequences.acknowledge(batch)
             self.acknowledged += self.values[batch]
             self.accumulator.release(batch)
             return
-        batch.is_fate_unknown = batch.is_fate_unknown or not is_fate_known
+        batch.is_fate_unknown = batch.is_fate_unknown or code in UNKNOWN_FATE
         if self.sequences.may_retry(batch, code):
             self.accumulator.requeue(batch, 0)
         else:
@@ -131,7 +137,7 @@ class Session:
             while self.wire:
                 batch = self.wire.pop(0)
                 batch.is_on_wire = False
-                self.decide(batch, self.leader.append(batch.encode())[0], True)
+                self.decide(batch, self.leader.append(batch.encode())[0])
         raise AssertionError(f"stuck: {self.accumulator.unfinished} {self.sequences}")
 
     def written(self) -> list[int]:
@@ -183,7 +189,9 @@ def test_a_split_batch_keeps_its_place_and_its_sequences() -> None:
         session.leader.append(other.encode())
     base = batch.base_sequence
     batch.is_on_wire = False
+    batch.is_fate_unknown = True
     parts = session.accumulator.split(batch)
     session.sequences.split(batch, parts)
 
     assert [base, base + parts[0].records_count] == [part.base_sequence for part in parts]
+    assert [part.is_fate_unknown for part in parts] == [True, True], "what became of its attempts they do not know"

@@ -342,6 +342,7 @@ class Accumulator:
         for part in parts:
             part.is_closed = True
             part.attempts_count = batch.attempts_count
+            part.is_fate_unknown = batch.is_fate_unknown
             part.on_done.append(lambda _: batch.finish() if all(each.is_done for each in parts) else None)
             self.requeue(part, 0)
         self.release(batch)

@@ -34,7 +34,7 @@ from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdR
 from .brokers import now_ms
 from .cluster import LEADER_MOVED, Node
 from .errors import BrokerError, ClientClosedError, ClientTimeoutError
-from .sequences import Sequences
+from .sequences import UNKNOWN_FATE, Sequences
 
 if TYPE_CHECKING:
     import random
@@ -54,10 +54,6 @@ _VERSION_WITHOUT_IDS: Final = 12
 _VERSION_OF_TRANSACTIONS_1: Final = 11
 """The last version of Produce whose batches must be of partitions that were added to the transaction before."""
 _NO_TRANSACTION_TIMEOUT_MS: Final = 2**31 - 1
-_UNKNOWN_FATE: Final = frozenset(
-    {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.NETWORK_EXCEPTION}
-)
-"""Errors after which the batch may stand in the log all the same."""
 _STALE_METADATA: Final = LEADER_MOVED | {ErrorCode.KAFKA_STORAGE_ERROR}
 """After these a partition may have another leader: also where the disk of the one it had failed."""
 
@@ -311,7 +307,7 @@ class Sender:
             if self.sequences is not None:
                 self.sequences.split(batch, parts)
             return
-        batch.is_fate_unknown = batch.is_fate_unknown or code in _UNKNOWN_FATE
+        batch.is_fate_unknown = batch.is_fate_unknown or code in UNKNOWN_FATE
         pause_ms = None
         if code in _STALE_METADATA:
             leader = answer.current_leader

@@ -38,6 +38,21 @@ WINDOW_BATCHES: Final = 5
 """A leader remembers the last five batches of a producer. So the oldest one whose fate is open must be among the last
 five that were begun: else its repetition would look like a gap, though it stands in the log."""
 
+UNKNOWN_FATE: Final = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NETWORK_EXCEPTION,
+        # Also where it stopped leading, or its log failed, while the batch waited for the in-sync replicas: the next
+        # leader may have it.
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        # Whatever failed in the broker may have done so behind the append.
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+"""Errors after which the batch may stand in the log all the same."""
+
 _GAP_ERRORS: Final = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 
 
