@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from odradek.client.cluster import Cluster
 from odradek.client.consumer_settings import ConsumerSettings
 from odradek.client.errors import BrokerError, NoOffsetForPartitionError
-from odradek.client.fetched_records import FetchedRecords
+from odradek.client.fetched_records import ConsumerRecord, FetchedRecords
 from odradek.client.fetcher import Fetcher
+from odradek.client.group.committed import OffsetAndMetadata
+from odradek.client.ordered.key_order import Verdict
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import CorruptRecordsError
 from odradek.kernel.records.builder import BatchBuilder
@@ -34,19 +37,30 @@ WHERE = TopicPartition("t", 0)
 TOPIC_ID = uuid.UUID(int=9)
 
 
-def batch(base_offset: int, count: int, producer_id: int = -1, *, is_transactional: bool = False) -> bytes:
+def batch(
+    base_offset: int, count: int, producer_id: int = -1, *, is_transactional: bool = False, leader_epoch: int = -1
+) -> bytes:
     builder = BatchBuilder(
-        base_offset=base_offset, producer_id=producer_id, producer_epoch=0, is_transactional=is_transactional
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=0,
+        is_transactional=is_transactional,
+        partition_leader_epoch=leader_epoch,
     )
     for number in range(count):
         builder.append(None, str(base_offset + number).encode(), timestamp=1)
     return bytes(builder.build())
 
 
-def marker(offset: int, producer_id: int, kind: ControlRecordType) -> bytes:
+def marker(offset: int, producer_id: int, kind: ControlRecordType, *, leader_epoch: int = -1) -> bytes:
     return bytes(
         build_control_batch(
-            [EndTransactionMarker(kind, 0)], timestamp=1, base_offset=offset, producer_id=producer_id, producer_epoch=0
+            [EndTransactionMarker(kind, 0)],
+            timestamp=1,
+            base_offset=offset,
+            producer_id=producer_id,
+            producer_epoch=0,
+            partition_leader_epoch=leader_epoch,
         )
     )
 
@@ -115,15 +129,19 @@ def test_gaps_of_compaction_are_none_that_are_corrupt() -> None:
         offsets(batch(3, 2), 7)
 
 
-def make_fetcher(**more: object) -> tuple[Fetcher, Cluster]:
-    cluster = Cluster()
+def lead(cluster: Cluster, leader_epoch: int, leader_id: int = 1) -> None:
     topic = MetadataResponseTopic(
         name="t",
         topic_id=TOPIC_ID,
-        partitions=[MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=3)],
+        partitions=[MetadataResponsePartition(partition_index=0, leader_id=leader_id, leader_epoch=leader_epoch)],
     )
     brokers = [MetadataResponseBroker(node_id=number, host="h", port=1) for number in (1, 2)]
     cluster.update(MetadataResponse(brokers=brokers, topics=[topic]), 0)
+
+
+def make_fetcher(**more: object) -> tuple[Fetcher, Cluster]:
+    cluster = Cluster()
+    lead(cluster, 3)
     fetcher = Fetcher(ConsumerSettings.read({"bootstrap.servers": "h:1", **more}), cluster)
     fetcher.assign([WHERE])
     fetcher.seek(WHERE, 0)
@@ -214,6 +232,66 @@ def test_aborted_transactions_reach_the_reader() -> None:
     assert [record.offset for record in fetcher.take(10)] == [3]
     assert fetcher.take(10) == []
     assert fetcher.position(WHERE) == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "level", "shown"),
+    [
+        (ControlRecordType.COMMIT, "read_committed", [0, 1]),
+        (ControlRecordType.COMMIT, "read_uncommitted", [0, 1]),
+        (ControlRecordType.ABORT, "read_committed", []),
+    ],
+)
+def test_a_position_behind_a_marker_has_the_epoch_of_the_marker_s_leader(
+    kind: ControlRecordType, level: str, shown: list[int]
+) -> None:
+    fetcher, cluster = make_fetcher(**{"isolation.level": level})
+    lead(cluster, 4)
+    aborted = [AbortedTransaction(producer_id=1, first_offset=0)] if kind is ControlRecordType.ABORT else []
+    records = batch(0, 2, 1, is_transactional=True, leader_epoch=3) + marker(2, 1, kind, leader_epoch=4)
+    answer(fetcher, PartitionData(records=records, aborted_transactions=aborted))
+
+    assert [record.offset for record in fetcher.take(10)] == shown
+    fetcher.take(10)
+    assert fetcher.consumed() == {WHERE: OffsetAndMetadata(3, leader_epoch=4)}
+    lead(cluster, 5)
+    ((_, check),) = fetcher.take_checks(0).items()
+    assert (check.position, check.position_epoch) == (3, 4), "epoch 3 ends at 2 in every log: nothing of it was cut"
+    fetcher.checked(WHERE, check, 4, 3, may_reset=False)
+    assert fetcher.take(10) == []
+    assert fetcher.fetchable(0)[0] == {1: [WHERE]}
+
+
+def test_a_position_amid_what_was_fetched_has_the_epoch_of_the_record_before_it() -> None:
+    fetcher, _ = make_fetcher()
+    end = marker(4, 1, ControlRecordType.COMMIT, leader_epoch=3)
+    answer(fetcher, PartitionData(records=batch(0, 2, leader_epoch=1) + batch(2, 2, leader_epoch=2) + end))
+
+    for count, position, epoch in [(1, 1, 1), (1, 2, 1), (2, 4, 2), (1, 5, 3)]:
+        fetcher.take(count)
+        assert fetcher.consumed() == {WHERE: OffsetAndMetadata(position, leader_epoch=epoch)}
+
+
+class PassesOver:
+    """Has all but the first record of a partition passed over."""
+
+    def begin(self, position_of: Callable[[TopicPartition], int | None]) -> None:
+        pass
+
+    def judge(self, record: ConsumerRecord) -> Verdict:
+        return Verdict.GIVE if record.offset == 0 else Verdict.PASS_OVER if record.offset < 3 else Verdict.STAY
+
+    def put_behind(self, records: Sequence[ConsumerRecord]) -> None:
+        raise AssertionError("nothing is put behind")
+
+
+def test_a_position_behind_records_that_were_passed_over_has_the_epoch_of_the_last_of_them() -> None:
+    fetcher, _ = make_fetcher()
+    fetcher.sieve = PassesOver()
+    answer(fetcher, PartitionData(records=batch(0, 1, leader_epoch=1) + batch(1, 3, leader_epoch=2)))
+
+    assert [record.offset for record in fetcher.take(10)] == [0]
+    assert fetcher.consumed() == {WHERE: OffsetAndMetadata(3, leader_epoch=2)}
 
 
 def test_out_of_range_is_reset_by_the_policy() -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from odradek.kernel.records.aborted import AbortedTransactions
 from odradek.kernel.records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
 from odradek.kernel.records.reader import read_batch
-from odradek.kernel.types import TopicPartition
+from odradek.kernel.types import NO_EPOCH, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +62,7 @@ class FetchedRecords:
 
     Attributes:
         next_offset: Where to fetch on once this is used up.
+        next_epoch: Leader epoch of what stands before that, shown or not; -1 for none.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class FetchedRecords:
             checks_crcs: Whether each batch's checksum is verified.
         """
         self.next_offset = position
+        self.next_epoch = NO_EPOCH
         self._partition = partition
         self._position = position
         self._aborted = None if aborted is None else AbortedTransactions(aborted)
@@ -132,7 +134,8 @@ class FetchedRecords:
                 for offset, timestamp, key, value, headers in read_batch(records, place, header):
                     if offset >= position:
                         yield ConsumerRecord(topic, number, offset, timestamp, key, value, headers, is_by_broker, epoch)
-            self.next_offset = max(position, header.next_offset)
+            if header.next_offset > position:
+                self.next_offset, self.next_epoch = header.next_offset, header.partition_leader_epoch
         if has_batch and self.next_offset == position:
             raise CorruptRecordsError(f"no batch of those that were fetched from offset {position} on reaches it")
         if not has_batch:

@@ -323,12 +323,12 @@ class Fetcher(Positions):
         before = len(taken)
         failure: ClientError | None = None
         fetched: list[ConsumerRecord] = []
-        passed_to: int | None = None
+        passed: ConsumerRecord | None = None
         try:
             if self.sieve is None:
                 fetched += islice(state.records, count)  # what came before an error stays
             else:
-                passed_to = self._sift(partition, state.records, count, fetched)
+                passed = self._sift(partition, state.records, count, fetched)
         except CorruptRecordsError as error:
             failure = BrokerError(
                 ErrorCode.CORRUPT_MESSAGE, f"{partition} from offset {state.records.next_offset}: {error}"
@@ -337,44 +337,45 @@ class Fetcher(Positions):
             taken += fetched
         else:
             failure = self._deserialize(partition, fetched, taken) or failure
-        if len(taken) > before:
-            state.position = taken[-1].offset + 1
-            state.position_epoch = taken[-1].leader_epoch
-        if passed_to is not None and failure is None:
-            state.position = passed_to
+        last = taken[-1] if len(taken) > before else None
+        if passed is not None and failure is None:
+            last = passed
+        if last is not None:
+            state.position, state.position_epoch = last.offset + 1, last.leader_epoch
         if failure is not None:
             # The next poll fetches again from the record that failed, and meets the error if nobody sought past it.
             state.records = None
             if not taken:
                 raise failure
         elif len(fetched) < count and partition not in self._held:
-            state.position = state.records.next_offset
+            # Behind a marker the epoch, too, is the marker's: that of the last record shown may end before this offset.
+            state.position, state.position_epoch = state.records.next_offset, state.records.next_epoch
             state.records = None
 
     def _sift(
         self, partition: TopicPartition, records: FetchedRecords, count: int, fetched: list[ConsumerRecord]
-    ) -> int | None:
-        """Add records that may be given; return the offset behind what is given or passed over, None for nothing.
+    ) -> ConsumerRecord | None:
+        """Add records that may be given; return the last that is given or passed over, None for nothing.
 
         Where one has to stay, the partition is held.
         """
         assert self.sieve is not None, "it is asked for"
-        passed_to: int | None = None
+        passed: ConsumerRecord | None = None
         while len(fetched) < count:
             following = records.peek(1)
             if not following:
                 next(records, None)  # raises what has damaged the rest, where it is not used up
-                return passed_to
+                return passed
             verdict = self.sieve.judge(following[0])
             if verdict is Verdict.BEHIND:
                 self.sieve.put_behind(records.peek(count))
             if verdict is Verdict.BEHIND or verdict is Verdict.STAY:
                 self._held.add(partition)
-                return passed_to
-            passed_to = next(records).offset + 1
+                return passed
+            passed = next(records)
             if verdict is Verdict.GIVE:
                 fetched += following
-        return passed_to
+        return passed
 
     def _deserialize(
         self, partition: TopicPartition, fetched: list[ConsumerRecord], taken: list[ConsumerRecord]
