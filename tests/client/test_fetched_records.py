@@ -148,12 +148,12 @@ def make_fetcher(**more: object) -> tuple[Fetcher, Cluster]:
     return fetcher, cluster
 
 
-def answer(fetcher: Fetcher, data: PartitionData) -> bool:
-    nodes, _, _ = fetcher.fetchable(0)
-    (partitions,) = nodes.values()
-    fetch = fetcher.begin_fetch(partitions, 1)
+def answer(fetcher: Fetcher, data: PartitionData, now_ms: int = 0) -> bool:
+    nodes, _, _ = fetcher.fetchable(now_ms)
+    ((node_id, partitions),) = nodes.items()
+    fetch = fetcher.begin_fetch(partitions, node_id)
     response = FetchResponse(responses=[FetchableTopicResponse(topic="", topic_id=TOPIC_ID, partitions=[data])])
-    return fetcher.finish_fetch(fetch, response, 100)
+    return fetcher.finish_fetch(fetch, response, now_ms, now_ms + 100)
 
 
 def test_a_partition_is_fetched_again_only_when_its_records_are_taken() -> None:
@@ -172,7 +172,7 @@ def test_an_answer_after_a_seek_is_dropped() -> None:
     fetch = fetcher.begin_fetch([WHERE], 1)
     fetcher.seek(WHERE, 40)
     data = PartitionData(high_watermark=5, records=batch(0, 5))
-    fetcher.finish_fetch(fetch, FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[data])]), 0)
+    fetcher.finish_fetch(fetch, FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[data])]), 0, 0)
 
     assert fetcher.take(10) == []
     assert fetcher.position(WHERE) == 40
@@ -197,6 +197,34 @@ def test_a_follower_named_by_the_leader_is_read_from_until_it_fails() -> None:
     assert fetcher.fetchable(0)[0] == {2: [WHERE]}
     answer(fetcher, PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
     assert fetcher.fetchable(100)[0] == {1: [WHERE]}
+
+
+def test_a_follower_is_read_from_until_the_metadata_is_old_and_then_the_leader_is_asked_anew() -> None:
+    fetcher, _ = make_fetcher(**{"metadata.max.age.ms": 5_000})
+    answer(fetcher, PartitionData(preferred_read_replica=2, records=b""), 1_000)
+    answer(fetcher, PartitionData(records=b""), 5_999)  # it may be out of the in-sync replicas, and still answer
+
+    assert fetcher.fetchable(5_999)[0] == {2: [WHERE]}
+    assert fetcher.fetchable(6_000)[0] == {1: [WHERE]}
+    answer(fetcher, PartitionData(preferred_read_replica=2, records=b""), 6_000)
+    assert fetcher.fetchable(10_999)[0] == {2: [WHERE]}
+
+
+def test_a_follower_is_left_when_its_partition_has_another_leader() -> None:
+    fetcher, cluster = make_fetcher()
+    answer(fetcher, PartitionData(preferred_read_replica=2, records=b""))
+    lead(cluster, 3)
+    assert fetcher.fetchable(0)[0] == {2: [WHERE]}
+    lead(cluster, 4)
+
+    assert fetcher.fetchable(0)[0] == {1: [WHERE]}
+
+
+def test_a_follower_is_read_from_where_metadata_is_never_fresh_enough() -> None:
+    fetcher, _ = make_fetcher(**{"metadata.max.age.ms": 0})
+    answer(fetcher, PartitionData(preferred_read_replica=2, records=b""), 1_000)
+
+    assert fetcher.fetchable(1_500)[0] == {2: [WHERE]}
 
 
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CORRUPT_MESSAGE])

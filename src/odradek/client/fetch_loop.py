@@ -213,8 +213,9 @@ class FetchLoop:
         else:
             self._failures_count = 0
             self.fetches_count += 1
-            if self._fetcher.finish_fetch(fetch, response, now_ms() + self._backoff.pause_ms(1)):
-                self._brokers.doubt_leaders(self._fetcher.resting(fetch.generations, now_ms()))
+            time_ms = now_ms()
+            if self._fetcher.finish_fetch(fetch, response, time_ms, time_ms + self._backoff.pause_ms(1)):
+                self._brokers.doubt_leaders(self._fetcher.resting(fetch.generations, time_ms))
         self._came()
 
     async def close_sessions(self) -> None:

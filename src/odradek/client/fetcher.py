@@ -24,7 +24,7 @@ from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.peers.fetch_session_handler import FetchSessionHandler, Wish
 from odradek.kernel.records.batch import CorruptRecordsError
-from odradek.kernel.types import CONSUMER_REPLICA_ID, ZERO_ID, IsolationLevel, TopicPartition
+from odradek.kernel.types import CONSUMER_REPLICA_ID, NO_EPOCH, ZERO_ID, IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
 
 from .cluster import LEADER_MOVED, Node
@@ -55,6 +55,10 @@ _STALE_METADATA: Final = LEADER_MOVED | {
     ErrorCode.KAFKA_STORAGE_ERROR,  # its disk failed: another replica will lead
     ErrorCode.OFFSET_NOT_AVAILABLE,  # a new leader that does not know its high watermark yet
 }
+
+_FOLLOWING_MS_MIN: Final = 1_000
+"""So long a follower is read from at least: where metadata counts as old at once, the leader, which has nothing for who
+should read elsewhere, would be asked before each fetch."""
 
 
 @attrs.frozen
@@ -117,12 +121,26 @@ class Fetcher(Positions):
                 continue
             if state.position is None or not self._is_confirmed(partition, state):
                 continue
+            self._leave_replica(partition, state, now_ms)
             node_id = self._node_of(partition, state)
             if node_id is None:
                 is_leader_unknown = True
             elif node_id not in self._fetching and not (state.is_dry and node_id in loaded):
                 nodes.setdefault(node_id, []).append(partition)
         return nodes, next_ms, is_leader_unknown
+
+    def _leave_replica(self, partition: TopicPartition, state: PartitionState, now_ms: int) -> None:
+        """Turn to the leader again from time to time, and to a new one: a follower does not say that it is behind.
+
+        As Java: after `metadata.max.age.ms`. The leader names another one, or gives the records itself, where the
+        follower has not got what is asked for.
+        """
+        if state.replica_id is None:
+            return
+        info = self._cluster.partition(partition)
+        has_other_leader = info is not None and info.leader_epoch > state.replica_epoch
+        if now_ms >= state.replica_until_ms or has_other_leader:
+            state.replica_id = None
 
     def _node_of(self, partition: TopicPartition, state: PartitionState) -> int | None:
         node_id = state.replica_id
@@ -192,12 +210,13 @@ class Fetcher(Positions):
         self._sessions[fetch.node_id].failed()
         self.failed(fetch.generations, retry_at_ms, error)
 
-    def finish_fetch(self, fetch: Fetch, response: FetchResponse, retry_at_ms: int) -> bool:
+    def finish_fetch(self, fetch: Fetch, response: FetchResponse, now_ms: int, retry_at_ms: int) -> bool:
         """Take an answer over.
 
         Args:
             fetch: What it answers.
             response: The answer, whose records stay views into its memory.
+            now_ms: Monotonic time.
             retry_at_ms: When partitions with a passing error may be asked about again.
 
         Returns:
@@ -224,7 +243,7 @@ class Fetcher(Positions):
                 state = None if generation is None else self._current(partition, generation)
                 if state is not None:
                     state.is_busy = False
-                    is_stale = self._take_answer(partition, state, data, retry_at_ms) or is_stale
+                    is_stale = self._take_answer(partition, state, data, now_ms, retry_at_ms) or is_stale
                     state.is_dry = not fetch.waits and state.records is None
         if was_incremental:  # what is left out has no news
             for partition, generation in unanswered.items():
@@ -236,11 +255,11 @@ class Fetcher(Positions):
         return is_stale or bool(unanswered)
 
     def _take_answer(
-        self, partition: TopicPartition, state: PartitionState, data: PartitionData, retry_at_ms: int
+        self, partition: TopicPartition, state: PartitionState, data: PartitionData, now_ms: int, retry_at_ms: int
     ) -> bool:
         code = error_code(data.error_code)
         if code is ErrorCode.NONE:
-            self._take_records(partition, state, data)
+            self._take_records(partition, state, data, now_ms)
             return False
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             if state.replica_id is not None:
@@ -259,12 +278,15 @@ class Fetcher(Positions):
             state.error = BrokerError(code, f"{partition}: {code.text}")
         return False
 
-    def _take_records(self, partition: TopicPartition, state: PartitionState, data: PartitionData) -> None:
+    def _take_records(self, partition: TopicPartition, state: PartitionState, data: PartitionData, now_ms: int) -> None:
         state.high_watermark = data.high_watermark
         state.last_stable_offset = data.last_stable_offset
         state.log_start_offset = data.log_start_offset
         if data.preferred_read_replica >= 0:
+            info = self._cluster.partition(partition)
             state.replica_id = data.preferred_read_replica
+            state.replica_epoch = NO_EPOCH if info is None else info.leader_epoch
+            state.replica_until_ms = now_ms + max(self._settings.connection.metadata_max_age_ms, _FOLLOWING_MS_MIN)
             return
         records = cast("Buffer | None", data.records)  # decoded, it is a view
         if not records:

@@ -54,6 +54,8 @@ class PartitionState:
         last_stable_offset: Likewise.
         log_start_offset: Likewise.
         replica_id: A follower that the leader told us to read from.
+        replica_until_ms: Until when; then the leader is asked anew.
+        replica_epoch: The leader epoch in which it was named.
     """
 
     generation: int
@@ -74,6 +76,8 @@ class PartitionState:
     last_stable_offset: int = -1
     log_start_offset: int = -1
     replica_id: int | None = None
+    replica_until_ms: int = 0
+    replica_epoch: int = NO_EPOCH
 
 
 class Check(NamedTuple):
