@@ -332,6 +332,24 @@ def test_topics_are_created_grown_changed_and_deleted(broker: RunningBroker) -> 
     run(test)
 
 
+def test_a_partition_that_came_since_the_admin_looked_last_is_known(broker: RunningBroker) -> None:
+    async def test() -> None:
+        async with Admin(of(broker)) as admin:
+            first, _, third = (TopicPartition("grown", number) for number in range(3))
+            await admin.create_topic(NewTopic("grown", 1))
+            assert await admin.delete_records({first: 0}) == {first: 0}
+            await admin.create_partitions("grown", 3)
+
+            assert await admin.delete_records({third: 0}) == {third: 0}
+            assert await admin.describe_producers(TopicPartition("grown", 1)) == []
+            with pytest.raises(BrokerError) as caught:
+                await admin.describe_producers(TopicPartition("grown", 3))
+
+        assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    run(test)
+
+
 def test_the_cluster_and_its_logs_are_described(broker: RunningBroker) -> None:
     async def test() -> None:
         await fill(broker, "described", 20)

@@ -196,9 +196,19 @@ class AdminCalls:
         return lambda: self.opened().cluster.leader_of(partition)
 
     async def know(self, partitions: Iterable[TopicPartition]) -> None:
-        """Have the topics in the image, so that their leaders can be asked."""
+        """Have the topics in the image, so that their leaders can be asked.
+
+        Raises:
+            BrokerError: A topic has no such partition, in an image that is fresh: in an older one it may be missing.
+            ClientError: As `call`.
+        """
+        is_fresh = False
         for partition in partitions:
             info = await self.opened().topic(partition.topic, timeout_ms=self.settings.api_timeout_ms)
+            if partition.partition not in info.partitions and not is_fresh:
+                await self.opened().update(timeout_ms=self.settings.api_timeout_ms)
+                is_fresh = True
+                info = await self.opened().topic(partition.topic, timeout_ms=self.settings.api_timeout_ms)
             if partition.partition not in info.partitions:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}")
 
