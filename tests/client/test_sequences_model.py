@@ -38,6 +38,7 @@ class Session:
         self.leader = ModelPartition()
         self.wire: list[ProducerBatch] = []
         self.zombies: list[bytes] = []
+        self.ids_count = 0
         self.next_value = 0
         self.acknowledged: list[int] = []
         self.refused: list[int] = []
@@ -52,15 +53,19 @@ class Session:
             self.next_value += 1
 
     def send(self) -> None:
-        if self.sequences.restart_broken():
+        self.sequences.restart_broken()
+        if not self.sequences.has_producer_id:
             # A leader cannot tell that the old id is over: Kafka, too, relies on nothing of it being under way still.
             self.zombies.clear()
-            self.sequences.set_producer_id(1_000, 0)
+            if self.random.random() < 0.5:  # a new one takes some turns
+                self.ids_count += 1
+                self.sequences.set_producer_id(1_000 + self.ids_count, self.random.choice([0, EPOCH_MAX]))
         self.accumulator.is_flushing = True
         while len(self.wire) < IN_FLIGHT_MAX and self.accumulator.ready(0, lambda _: 1).nodes:
             batches = self.accumulator.drain([PARTITION], 10**6, self.sequences.may_send, self.sequences.assign)
             if not batches:
                 return
+            assert batches[0].producer_id >= 0, "nothing leaves without a number"
             batches[0].is_on_wire = True
             self.wire.append(batches[0])
 
@@ -195,3 +200,26 @@ def test_a_split_batch_keeps_its_place_and_its_sequences() -> None:
 
     assert [base, base + parts[0].records_count] == [part.base_sequence for part in parts]
     assert [part.is_fate_unknown for part in parts] == [True, True], "what became of its attempts they do not know"
+
+
+def test_a_broken_chain_whose_epochs_are_used_up_waits_for_a_new_producer_id() -> None:
+    accumulator, sequences = Accumulator(100, 0, 10**9, CompressionType.NONE), Sequences()
+    sequences.set_producer_id(7, EPOCH_MAX)
+
+    def drain() -> list[ProducerBatch]:
+        return accumulator.drain([PARTITION], 10**6, sequences.may_send, sequences.assign)
+
+    for value in (b"appended", b"refused", b"behind it"):
+        assert accumulator.append(PARTITION, None, value, (), 0, 0, 60)
+    sequences.acknowledge(*drain())
+    (refused,), (behind,) = drain(), drain()
+    sequences.fail(refused, is_fate_known=True)
+    accumulator.requeue(behind, 0)
+    sequences.restart_broken()
+    sequences.restart_broken()  # the sender looks again before the answer is there
+
+    assert not drain()
+    sequences.set_producer_id(1_000, 0)
+    sequences.restart_broken()
+    assert drain() == [behind]
+    assert (behind.producer_id, behind.producer_epoch, behind.base_sequence) == (1_000, 0, 0)

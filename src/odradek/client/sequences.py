@@ -224,17 +224,18 @@ class Sequences:
         if state.next_sequence != increment_sequence(state.last_acknowledged, 1):
             state.break_at(())
 
-    def restart_broken(self) -> bool:
+    def restart_broken(self) -> None:
         """Begin broken chains again where nothing stands against it.
 
-        Returns:
-            Whether a new producer id is needed first: epochs are used up.
+        Where epochs are used up the producer id is given up, and they begin again when there is another one.
         """
+        if not self.has_producer_id:
+            return
         broken = [state for state in self._partitions.values() if state.may_restart]
         if any(not self._is_stale(state) for state in broken):
             if self.producer_epoch >= EPOCH_MAX:
                 self.producer_id = NO_PRODUCER_ID
-                return True
+                return
             self.producer_epoch += 1
         for state in broken:
             state.producer_id, state.producer_epoch = self.producer_id, self.producer_epoch
@@ -248,4 +249,3 @@ class Sequences:
             state.last_acknowledged = -1
             state.is_unresolved = False
             state.break_ordinal = None
-        return False
