@@ -178,6 +178,18 @@ def test_an_answer_after_a_seek_is_dropped() -> None:
     assert fetcher.position(WHERE) == 40
 
 
+def test_a_look_up_that_failed_is_due_when_it_may_be_asked_again_though_another_leader_is_known() -> None:
+    fetcher, cluster = make_fetcher()
+    fetcher.seek_to(WHERE, -2)
+    ((_, (_, generation)),) = fetcher.take_resets(0, -2).items()
+    fetcher.failed({WHERE: generation}, 100)
+    lead(cluster, 4, leader_id=2)
+
+    assert fetcher.take_resets(50, -2) == {}
+    assert fetcher.fetchable(50) == ({}, 100, False)
+    assert list(fetcher.take_resets(100, -2)) == [WHERE]
+
+
 def test_a_new_leader_in_the_answer_is_taken_over() -> None:
     fetcher, cluster = make_fetcher()
     data = PartitionData(

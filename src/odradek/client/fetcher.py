@@ -116,7 +116,9 @@ class Fetcher(Positions):
         for partition, state in self._states.items():
             if state.is_busy or state.is_paused or state.records is not None or state.error is not None:
                 continue
-            if self._is_resting(partition, state, now_ms):
+            # What a position is found by goes by the clock, whoever leads.
+            waits_for_position = state.position is None and state.retry_at_ms > now_ms
+            if waits_for_position or self._is_resting(partition, state, now_ms):
                 next_ms = min(next_ms, state.retry_at_ms)
                 continue
             if state.position is None or not self._is_confirmed(partition, state):
