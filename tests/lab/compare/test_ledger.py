@@ -34,6 +34,14 @@ def full_ledger(workload: Workload = SMALL) -> Ledger:
     return ledger
 
 
+def twice_at_one_place() -> Ledger:
+    """Return a ledger of four records in one partition, the last of them at the offset of the one before."""
+    ledger = Ledger(plan_of(Workload("one", records=4, paced_records=0, partitions=1), 1))
+    for index, offset in enumerate((0, 1, 2, 2)):
+        ledger.acknowledge(index, 0, offset)
+    return ledger
+
+
 def read(ledger: Ledger, without: set[int] = frozenset()) -> Reading:  # type: ignore[assignment]
     reading = Reading(ledger)
     for partition, offset, index in ledger.places():
@@ -55,6 +63,24 @@ def test_what_does_not_come_back_is_lost() -> None:
 
     assert kept == Kept(44, 42, 0, 2, 0)
     assert not kept.is_right
+
+
+@pytest.mark.parametrize("allowance", [NOTHING, COMPACT, Allowance(expires=True), Allowance(anything=True)])
+def test_what_another_record_took_the_place_of_is_lost_whatever_may_be_removed(allowance: Allowance) -> None:
+    """No policy gives an offset twice: the first of the two was acknowledged, and is gone."""
+    ledger = twice_at_one_place()
+
+    kept = read(ledger).result(allowance, {})
+
+    assert kept == Kept(4, 3, 0, 1, 0)
+    assert not kept.is_right
+
+
+def test_an_aborted_record_is_not_lost_where_another_one_took_its_place() -> None:
+    ledger = twice_at_one_place()
+    ledger.abort({2})
+
+    assert read(ledger).result(NOTHING, {}) == Kept(3, 3, 0, 0, 0)
 
 
 def test_below_the_log_start_offset_nothing_is_lost_where_retention_has_a_limit() -> None:

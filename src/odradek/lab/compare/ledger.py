@@ -66,7 +66,7 @@ class Kept:
         acknowledged: All that were, and were not aborted.
         there: Those that came back as they were sent.
         removed: Those that the topic's settings allow to be gone.
-        lost: Those that are gone all the same.
+        lost: Those that are gone all the same, and those at whose place another one was acknowledged later.
         wrong: Those that came back changed, twice, or although they were aborted or never acknowledged.
     """
 
@@ -87,14 +87,13 @@ class Ledger:
 
     Attributes:
         unknown: How many acknowledgements told no offset: with acks=0 there is none.
-        displaced: How many records were acknowledged at a place where another one was acknowledged later.
     """
 
     def __init__(self, plan: RecordPlan) -> None:
         self.plan = plan
         self.unknown = 0
-        self.displaced = 0
         self._by_place: dict[int, dict[int, int]] = {}
+        self._displaced: list[int] = []
         self._aborted: set[int] = set()
 
     def acknowledge(self, index: int, partition: int, offset: int) -> None:
@@ -103,7 +102,8 @@ class Ledger:
             self.unknown += 1
         else:
             placed = self._by_place.setdefault(partition, {})
-            self.displaced += placed.get(offset, index) != index
+            if (before := placed.get(offset, index)) != index:
+                self._displaced.append(before)
             placed[offset] = index
 
     def abort(self, indexes: Iterable[int]) -> None:
@@ -111,8 +111,13 @@ class Ledger:
         self._aborted.update(indexes)
 
     @property
+    def displaced(self) -> int:
+        """How many records, not aborted, were acknowledged at a place where another one was acknowledged later."""
+        return sum(index not in self._aborted for index in self._displaced)
+
+    @property
     def acknowledged(self) -> int:
-        """How many records were acknowledged and not aborted; those without an offset are not among them."""
+        """How many were acknowledged and not aborted; those that were displaced or got no offset are not among them."""
         return sum(index not in self._aborted for placed in self._by_place.values() for index in placed.values())
 
     def index_at(self, partition: int, offset: int) -> int | None:
@@ -164,7 +169,9 @@ class Reading:
                 there += 1
             elif self._may_be_gone(index, offset, allowance, log_start_offsets.get(partition, 0), latest):
                 removed += 1
-        return Kept(acknowledged, there, removed, acknowledged - there - removed, self._wrong)
+        displaced = self._ledger.displaced  # no policy gives an offset twice
+        lost = acknowledged - there - removed + displaced
+        return Kept(acknowledged + displaced, there, removed, lost, self._wrong)
 
     def gone_since(
         self,
