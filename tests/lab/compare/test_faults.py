@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.errors import ConfigError
 from odradek.lab.compare.deliveries import Deliveries
-from odradek.lab.compare.faults import BY_NAME, Cluster, longest_silence_s, read_faults
+from odradek.lab.compare.faults import BY_NAME, Cluster, Wait, longest_silence_s, read_faults
 from odradek.lab.compare.ledger import Ledger
 from odradek.lab.compare.preflight import reason_against
 from odradek.lab.compare.record_plan import RecordPlan
@@ -74,20 +74,57 @@ def test_every_combination_stands_under_every_fault() -> None:
         under_faults(elections * COMBINATIONS_MAX, ("none",))
 
 
-def test_the_longest_silence_is_counted_from_the_fault_on() -> None:
-    acknowledged = [0.0, 9.0, 9.9, 12.5, 12.6, 13.0]
+def acknowledged_at(*moments_s: float, partition: int = 0) -> list[Wait]:
+    """Return records of one partition that were due all along, and acknowledged then."""
+    return [Wait(partition, 0.0, moment_s) for moment_s in moments_s]
 
-    assert longest_silence_s(acknowledged, 10.0) == 2.5
-    assert longest_silence_s(acknowledged, 10.0, until_s=20.0) == 7.0
-    assert longest_silence_s([], 10.0, until_s=14.0) == 4.0
+
+def test_the_longest_silence_is_counted_from_the_fault_on() -> None:
+    waits = acknowledged_at(0.0, 9.0, 9.9, 12.5, 12.6, 13.0)
+    given_up = [Wait(0, 12.0, 20.0, is_acknowledged=False), Wait(0, 12.0, 15.0, is_acknowledged=False)]
+
+    assert longest_silence_s(waits, 10.0) == 2.5
+    assert longest_silence_s([*waits, *given_up], 10.0) == 7.0
+    assert longest_silence_s([Wait(0, 9.0, 14.0, is_acknowledged=False)], 10.0) == 4.0
     assert longest_silence_s([], 10.0) == 0.0
 
 
-@given(st.lists(st.floats(0, 100)), st.floats(0, 100))
-def test_a_silence_is_no_longer_than_what_is_left(acknowledged: list[float], since: float) -> None:
-    later = [each for each in acknowledged if each > since]
+def test_a_partition_that_is_silent_is_not_heard_through_the_others() -> None:
+    """The fault strikes who leads the first one: the other goes on."""
+    silent = [Wait(0, number / 100, max(number / 100, 9.0)) for number in range(1_000)]
+    others = [Wait(1, number / 100, number / 100 + 0.01) for number in range(1_000)]
 
-    assert 0 <= longest_silence_s(acknowledged, since) <= max(later, default=since) - since
+    assert longest_silence_s([*silent, *others], 0.0) == 9.0
+    assert longest_silence_s(others, 0.0) == pytest.approx(0.01)
+
+
+def test_a_partition_that_nobody_asks_is_not_silent() -> None:
+    waits = [Wait(0, 1.0, 1.1), Wait(0, 8.0, 8.3), Wait(1, 2.0, 2.1)]
+
+    assert longest_silence_s(waits, 0.0) == pytest.approx(0.3)
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda partition, due_s, late_s, is_acknowledged: Wait(partition, due_s, due_s + late_s, is_acknowledged),
+            st.integers(0, 2),
+            st.floats(0, 100),
+            st.floats(0, 100),
+            st.booleans(),
+        )
+    ),
+    st.floats(0, 100),
+)
+def test_a_silence_is_no_longer_than_what_is_left_and_than_the_latest_record_waited(
+    waits: list[Wait], since_s: float
+) -> None:
+    ends_s = [each.ended_s for each in waits if each.ended_s > since_s]
+    silence_s = longest_silence_s(waits, since_s)
+
+    assert 0 <= silence_s <= max(ends_s, default=since_s) - since_s
+    if all(each.is_acknowledged for each in waits):
+        assert silence_s <= max((each.ended_s - each.due_s for each in waits), default=0.0)
 
 
 def test_what_is_acknowledged_and_there_is_neither_lost_nor_doubled() -> None:

@@ -23,7 +23,7 @@ from odradek.kernel.errors import OdradekError
 
 from .cluster_processes import serving_cluster
 from .deliveries import Deliveries
-from .faults import BEGINS, BY_NAME, ENDS, Blow, longest_silence_s
+from .faults import BEGINS, BY_NAME, ENDS, Blow, Wait, longest_silence_s
 from .figures import FAULT_PERCENTILES, UNAVAILABLE
 from .ledger import Ledger
 from .load import TOPIC, Load
@@ -169,14 +169,11 @@ class FaultRun:
             if fault.blow is not None:
                 nursery.start_soon(_strike, cluster, fault.blow, struck, began_s, whole_s)
             await pacer.run(producer, began_s, began_at)
-            ended_at = time.perf_counter()
         acknowledged = pacer.latencies
         told = acknowledged.percentiles(_PERCENTS) if acknowledged.count else [None] * len(_PERCENTS)
         self.figures |= {figure.name: value for figure, value in zip(FAULT_PERCENTILES, told, strict=True)}
         self.figures["given_up"] = pacer.given_up
-        self.figures[UNAVAILABLE.name] = longest_silence_s(
-            pacer.acknowledged_at, began_at + BEGINS * whole_s, until_s=ended_at if pacer.given_up else None
-        )
+        self.figures[UNAVAILABLE.name] = longest_silence_s(pacer.waits, began_at + BEGINS * whole_s)
         if pacer.given_up:
             self.notes.append("latencies are those of acknowledged records; the producer gave others up")
 
@@ -227,7 +224,7 @@ class _Pacer:
 
     def __init__(self, load: Load, on_progress: OnProgress) -> None:
         self.latencies = Samples()
-        self.acknowledged_at: list[float] = []
+        self.waits: list[Wait] = []
         self.given_up = 0
         self._load = load
         self._on_progress = on_progress
@@ -245,10 +242,11 @@ class _Pacer:
         await producer.flush()
 
     def _note(self, index: int, due_at: float, metadata: RecordMetadata | None, error: ClientError | None) -> None:
+        now_at = time.perf_counter()
         if error is not None:
             self.given_up += 1
         elif metadata is not None:
-            now_at = time.perf_counter()
             self.latencies.add((now_at - due_at) * _MILLISECONDS)
-            self.acknowledged_at.append(now_at)
             self._load.ledger.acknowledge(index, metadata.partition, metadata.offset)
+        partition = self._load.ledger.plan.record(index).partition
+        self.waits.append(Wait(partition, due_at, now_at, is_acknowledged=error is None))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Final
 
@@ -144,15 +144,47 @@ def read_faults(text: str | None, cluster: Cluster) -> tuple[str, ...]:
     return names
 
 
-def longest_silence_s(acknowledged_s: Sequence[float], since_s: float, *, until_s: float | None = None) -> float:
-    """Return the longest time, from a moment on, in which nothing was acknowledged.
+@attrs.frozen
+class Wait:
+    """What the sender of one record had of it, all by one clock.
+
+    Attributes:
+        partition: Where it was to go.
+        due_s: From when on it waited.
+        ended_s: When it was acknowledged, or given up.
+        is_acknowledged: Which of the two.
+    """
+
+    partition: int
+    due_s: float
+    ended_s: float
+    is_acknowledged: bool = True
+
+
+def longest_silence_s(waits: Iterable[Wait], since_s: float) -> float:
+    """Return the longest time, from a moment on, in which records of one partition waited and none was acknowledged.
+
+    Each partition is looked at by itself: others, whose leaders lead on, say nothing of one that is dead. Where no
+    record of a partition was due, nothing is known of it.
 
     Args:
-        acknowledged_s: When each record was, in any order.
+        waits: Of each record, in any order.
         since_s: The moment: when the fault came.
-        until_s: When it was given up to wait for more; None where all was acknowledged.
     """
-    moments = [since_s, *sorted(each for each in acknowledged_s if each > since_s)]
-    if until_s is not None:
-        moments.append(max(until_s, moments[-1]))
-    return max((later - earlier for earlier, later in itertools.pairwise(moments)), default=0.0)
+    by_partition: dict[int, list[Wait]] = {}
+    for wait in waits:
+        if wait.ended_s > since_s:
+            by_partition.setdefault(wait.partition, []).append(wait)
+    return max((_silence_of_one_s(each, since_s) for each in by_partition.values()), default=0.0)
+
+
+def _silence_of_one_s(waits: list[Wait], since_s: float) -> float:
+    waits.sort(key=lambda wait: wait.ended_s)
+    # From when on somebody waited of those that were not served yet when a record was: the end of each silence.
+    waited_s = list(itertools.accumulate((wait.due_s for wait in reversed(waits)), min))[::-1]
+    longest_s, began, served_s = 0.0, 0, since_s
+    for number, wait in enumerate(waits):
+        if wait.is_acknowledged or wait is waits[-1]:
+            longest_s = max(longest_s, wait.ended_s - max(served_s, waited_s[began]))
+            began, served_s = number + 1, wait.ended_s
+    return longest_s

@@ -124,7 +124,8 @@ UNAVAILABLE: Final = Figure(
     Unit.SECONDS,
     Group.FAULT,
     False,
-    "the longest time, from the moment of the fault on, in which no record was acknowledged",
+    "the longest time, from the moment of the fault on, in which records of one partition waited and none of them was "
+    "acknowledged",
 )
 
 _COST: Final = (
