@@ -107,9 +107,19 @@ def test_every_combination_has_every_figure(compared: dict[str, Any], tmp_path: 
         if not sys.platform.startswith("linux"):
             missing -= UNKNOWN_ELSEWHERE
         elif not is_written_to_a_disk(tmp_path):
-            missing -= {"write_amplification"}
+            missing -= {"write_amplification", "read_amplification"}
         in_memory = {"cold_read_bytes", "read_amplification"} if label.startswith("memory") else set()
         assert missing <= in_memory
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells")
+def test_a_cold_read_is_said_to_be_warm_where_files_are_in_memory_and_nowhere_else(
+    compared: dict[str, Any], tmp_path: Path
+) -> None:
+    told = {row["label"]: any("are warm ones" in note for note in row["notes"]) for row in compared["combinations"]}
+    is_warm = not is_written_to_a_disk(tmp_path)
+
+    assert told == {label: is_warm and label.startswith("segment") for label in LABELS}
 
 
 def test_figures_make_sense(compared: dict[str, Any]) -> None:

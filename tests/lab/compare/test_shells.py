@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -14,9 +15,13 @@ from odradek.kernel.errors import OdradekError
 from odradek.kernel.plugin_system.manager import FoundPlugin, LoadedPlugin
 from odradek.lab.compare.broker_process import BrokerFolder, serving_broker
 from odradek.lab.compare.folders import forget_pages, size_bytes
+from odradek.lab.compare.load import Flow
 from odradek.lab.compare.machine_facts import machine_facts
-from odradek.lab.compare.one_run import empty_folder
+from odradek.lab.compare.one_run import OneRun, empty_folder, was_in_memory
 from odradek.lab.compare.process_use import ProcessUse, process_use
+from odradek.lab.compare.record_plan import RecordPlan
+from odradek.lab.compare.workload import Workload
+from tests.lab.compare.results import combination
 
 
 def proc_of(
@@ -86,6 +91,45 @@ def test_a_system_that_cannot_forget_says_so(tmp_path: Path, monkeypatch: pytest
     monkeypatch.delattr(os, "posix_fadvise", raising=False)
 
     assert not forget_pages(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("read_bytes", "arrived_bytes", "disk_bytes", "was"),
+    [
+        (0, 1_000_000, 1_100_000, True),
+        (50_000, 1_000_000, 1_100_000, True),
+        (1_000_000, 1_000_000, 1_100_000, False),
+        (20_000, 1_000_000, 25_000, False),  # compressed
+        (0, 1_000_000, 0, False),  # it comes from elsewhere: a bucket
+        (0, 0, 1_000, False),  # nothing was read
+        (None, 1_000_000, 1_100_000, False),  # nobody tells
+    ],
+)
+def test_a_cold_read_that_took_next_to_nothing_from_disk_was_a_warm_one(
+    read_bytes: float | None, arrived_bytes: int, disk_bytes: int, was: bool
+) -> None:
+    assert was_in_memory(read_bytes, arrived_bytes, disk_bytes) is was
+
+
+@pytest.mark.parametrize(
+    ("caches_dropped", "read_bytes", "amplification"),
+    [(True, 300_000, 1.5), (True, 0, None), (True, None, None), (False, 300_000, None)],
+)
+def test_what_a_cold_read_read_is_not_known_where_files_stay_in_memory(
+    tmp_path: Path, caches_dropped: bool, read_bytes: float | None, amplification: float | None
+) -> None:
+    one = combination("segment", keys=("odradek.storage",))
+    workload = Workload("few", records=6, paced_records=2)
+    folder = empty_folder(tmp_path / "run")
+    folder.data.mkdir()
+    (folder.data / "log").write_bytes(b"x" * 300_000)
+    run = OneRun(one, RecordPlan(workload, random.Random(3)), "run", folder, None, lambda phase, share: None)
+    run.note_cold_read(Flow(6, 200_000, 2.0), read_bytes, caches_dropped=caches_dropped)
+
+    assert run.figures == {"cold_read_bytes": 100_000, "read_amplification": amplification}
+    is_warm = not caches_dropped or read_bytes == 0
+    assert [note for note in run.notes if "the cold reads are warm ones" in note] == run.notes
+    assert len(run.notes) == is_warm
 
 
 def test_a_folder_for_a_run_is_empty(tmp_path: Path) -> None:

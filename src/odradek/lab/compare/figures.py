@@ -236,7 +236,7 @@ _KEPT: Final = (
         Unit.COUNT,
         Group.KEPT,
         False,
-        "there before kill -9, and lost or wrong after it: what no policy can have removed since",
+        "there before kill -9, and lost after it, or wrong only then: what no policy can have removed since",
     ),
 )
 

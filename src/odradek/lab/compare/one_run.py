@@ -50,6 +50,8 @@ _LOOK_EVERY_S: Final = 0.1
 _BUSY: Final = 0.3
 """The share of a core that somebody uses who works; a broker at rest uses a tenth of that."""
 _MICROSECONDS: Final = 1_000_000
+_FEW_TIMES: Final = 10
+"""What a cold read takes from disk is no tenth of what it has to."""
 
 PHASES: Final = ("start", "produce", "pace", "read", "settle", "check", "restart", "read cold", "check again")
 
@@ -244,22 +246,45 @@ class OneRun:
     async def _after(self, broker: ServingBroker, load: Load, *, caches_dropped: bool) -> None:
         if caches_dropped:
             await self._forget()  # the start has read what it recovered
-        else:
-            self.notes.append("this system does not drop files from memory: the cold reads are warm ones")
         before = process_use(broker.process_id)
         self.on_phase("read cold", 0)
         cold = await load.read()
-        read_bytes = process_use(broker.process_id).read_since(before)
-        is_known = caches_dropped and read_bytes is not None and cold.size_bytes
-        self.figures["cold_read_bytes"] = cold.per_second(cold.size_bytes)
-        self.figures["read_amplification"] = (read_bytes or 0.0) / cold.size_bytes if is_known else None
+        self.note_cold_read(cold, process_use(broker.process_id).read_since(before), caches_dropped=caches_dropped)
         self.on_phase("check again", 0)
         reading, bounds = await self._check(load)
         kept = reading.result(self._allowance, bounds.starts)
         gone = reading.gone_since(self._checked, self._allowance, bounds.starts, bounds.ends)
-        self.figures |= {"there_after_kill": kept.there, "lost_by_kill": gone + kept.wrong}
+        wrong_since = max(kept.wrong - (self.figures["wrong"] or 0), 0)
+        self.figures |= {"there_after_kill": kept.there, "lost_by_kill": gone + wrong_since}
         if self.figures["there"] and not kept.there:
             self.notes.append("nothing outlived kill -9: this storage keeps no records through it, whatever the policy")
+
+    def note_cold_read(self, cold: Flow, read_bytes: float | None, *, caches_dropped: bool) -> None:
+        """Note how fast it was read cold, and what that took from disk; say so if it was not cold.
+
+        Args:
+            cold: What arrived.
+            read_bytes: What the broker had read from disk meanwhile; None where the system does not tell.
+            caches_dropped: Whether the system says that it can forget files.
+        """
+        if was_in_memory(read_bytes, cold.size_bytes, size_bytes(self.folder.data)):
+            caches_dropped = False
+        if not caches_dropped:
+            self.notes.append("the system does not drop these files from memory: the cold reads are warm ones")
+        is_known = caches_dropped and read_bytes is not None and cold.size_bytes
+        self.figures["cold_read_bytes"] = cold.per_second(cold.size_bytes)
+        self.figures["read_amplification"] = (read_bytes or 0.0) / cold.size_bytes if is_known else None
+
+
+def was_in_memory(read_bytes: float | None, arrived_bytes: int, disk_bytes: int) -> bool:
+    """Return whether a read took next to nothing from disk though what arrived lies there, as in a tmpfs.
+
+    Args:
+        read_bytes: What was read from disk; None where the system does not tell.
+        arrived_bytes: Keys and values that came.
+        disk_bytes: What the broker's own folder takes, which is less where batches are compressed, or lie in a store.
+    """
+    return read_bytes is not None and read_bytes * _FEW_TIMES < min(arrived_bytes, disk_bytes)
 
 
 def _each(cpu_s: float | None, flow: Flow) -> float | None:
