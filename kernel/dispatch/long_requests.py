@@ -7,6 +7,8 @@ order of its requests holds. A few are under way at once, and none of those is o
 does for followers or a new topic for the controller: else these few would keep everybody waiting, those that they wait
 for among them. Of those whose turn has not come there are only the frames. Their memory counts as lent, as does that of
 what was decoded, until it is answered.
+
+How long a request may take it says once, so its pieces share that time: what is left of it, `left_ms` tells.
 """
 
 from __future__ import annotations
@@ -95,6 +97,7 @@ class PieceContext:
 
     __slots__ = (
         "_answered",
+        "_begun_s",
         "_request",
         "api_key",
         "api_version",
@@ -105,8 +108,10 @@ class PieceContext:
         "response",
     )
 
-    def __init__(self, request: RequestContext) -> None:
+    def __init__(self, request: RequestContext, begun_s: float | None = None) -> None:
+        """Make the context of a piece; `begun_s` is when the first of all its request's pieces was, None for now."""
         self._request = request
+        self._begun_s = trio.current_time() if begun_s is None else begun_s
         self._answered = trio.Event()
         self.api_key = request.api_key
         self.api_version = request.api_version
@@ -118,6 +123,10 @@ class PieceContext:
 
     def __repr__(self) -> str:
         return f"<a piece of {self._request!r}>"
+
+    def spent_ms(self) -> int:
+        """Return how long ago the request began to be answered."""
+        return int((trio.current_time() - self._begun_s) * 1000)
 
     def hold(self) -> None:
         """Do nothing: the connection is held for the whole request."""
@@ -150,8 +159,21 @@ class GaveUpError(Exception):
     """A handler gave up on a piece: there is no answer."""
 
 
+def left_ms(timeout_ms: int, context: RequestContext) -> int:
+    """Return how much is left of the time that a request allows, which may be less than none.
+
+    Args:
+        timeout_ms: All of it.
+        context: The request, or a piece of it.
+    """
+    return timeout_ms - context.spent_ms() if isinstance(context, PieceContext) else timeout_ms
+
+
 async def answer_in_pieces(pieces: ListPieces, request: Request, body: Any) -> Any:
     """Have the handler answer a request piece by piece, and return the whole answer.
+
+    A handler with `begins_all` has all pieces before the first that is `PENDING` is waited for: none takes the time of
+    another. Others have one at a time, so that who asks for much is not ahead of everybody in what they wait for.
 
     If it is cancelled, the pieces before are answered, and nobody is told.
 
@@ -159,6 +181,10 @@ async def answer_in_pieces(pieces: ListPieces, request: Request, body: Any) -> A
         GaveUpError: The handler gave up.
         Exception: What the handler raises: the request is answered by an error as a whole.
     """
+    handler = request.route.handler
+    begins_all: bool = getattr(handler, "begins_all", False)
+    begun: list[tuple[Any, PieceContext]] = []
+    begun_s = trio.current_time()
     answer: Any = None
     steps = 0
     for piece in pieces.split(body):
@@ -168,20 +194,33 @@ async def answer_in_pieces(pieces: ListPieces, request: Request, body: Any) -> A
                 await take_turn()
             continue
         await take_turn()
-        found = await _answer_piece(request, piece)
-        if answer is None:
-            answer = found
+        context = PieceContext(request, begun_s)
+        found = AS_TASK if request.route.is_async else handler.handle(piece, context)
+        if found is AS_TASK:
+            found = await handler.handle_async(piece, context)
+        if begins_all:
+            begun.append((found, context))
         else:
-            pieces.join(answer, found)
+            answer = _joined(pieces, answer, await _told(request, found, context))
+    for found, context in begun:
+        await take_turn()
+        answer = _joined(pieces, answer, await _told(request, found, context))
     return answer
 
 
-async def _answer_piece(request: Request, piece: Any) -> Any:
-    handler = request.route.handler
-    context = PieceContext(request)
-    answer = AS_TASK if request.route.is_async else handler.handle(piece, context)
-    if answer is AS_TASK:
-        answer = await handler.handle_async(piece, context)
+def _joined(pieces: ListPieces, answer: Any, found: Any) -> Any:
+    if answer is None:
+        return found
+    pieces.join(answer, found)
+    return answer
+
+
+async def _told(request: Request, answer: Any, context: PieceContext) -> Any:
+    """Return the answer to a piece, once it is there.
+
+    Raises:
+        GaveUpError: There will be none.
+    """
     if answer is PENDING:
         answer = await request.wait_aside(context.wait)
     if context.failure:

@@ -46,6 +46,7 @@ from ...wire.special_timestamps import (
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
 )
+from ..long_requests import left_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Set
@@ -132,7 +133,7 @@ class ListOffsetsHandler:
     async def handle_async(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
         """Look up every partition, a handful at once. If cancelled, nobody is answered."""
         timeout_ms = request.timeout_ms if request.timeout_ms > 0 else self._cold_timeout_ms()
-        deadline_s = trio.current_time() + timeout_ms / 1000
+        deadline_s = trio.current_time() + left_ms(timeout_ms, context) / 1000
         found: Found = {}
         wanted = self._wanted(request, context.api_version)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...contracts.pieces import ListPieces
 from ...wire.messages.api_19_create_topics import CreatableTopicResult, CreateTopicsResponse
 from ..controller_call import message_of
+from ..long_requests import left_ms
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
@@ -30,7 +31,7 @@ class CreateTopicsHandler:
 
     async def handle_async(self, request: CreateTopicsRequest, context: RequestContext) -> Answer:
         """Answer once the topics are durable. Cancelled: the broker is stopping."""
-        return await context.wait_aside(lambda: self._calls.ask(request, request.timeout_ms))
+        return await context.wait_aside(lambda: self._calls.ask(request, left_ms(request.timeout_ms, context)))
 
     def error_response(
         self, request: CreateTopicsRequest, context: RequestContext, code: ErrorCode, detail: str

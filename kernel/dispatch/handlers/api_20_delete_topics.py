@@ -11,6 +11,7 @@ from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...wire.messages.api_20_delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from ..controller_call import message_of
+from ..long_requests import left_ms
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
@@ -35,7 +36,7 @@ class DeleteTopicsHandler:
 
     async def handle_async(self, request: DeleteTopicsRequest, context: RequestContext) -> Answer:
         """Answer once the deletion is durable. Cancelled: the broker is stopping."""
-        return await context.wait_aside(lambda: self._calls.ask(request, request.timeout_ms))
+        return await context.wait_aside(lambda: self._calls.ask(request, left_ms(request.timeout_ms, context)))
 
     def error_response(
         self, request: DeleteTopicsRequest, context: RequestContext, code: ErrorCode, detail: str

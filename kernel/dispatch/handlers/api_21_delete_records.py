@@ -26,6 +26,7 @@ from ...wire.messages.api_21_delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from ..long_requests import left_ms
 from ..request_operation import RequestOperation
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class DeleteRecordsHandler:
 
     api_key = 21
     pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
+    begins_all = True  # as Kafka, which deletes everywhere and then waits: once, for the slowest follower of all
 
     def __init__(
         self,
@@ -152,7 +154,7 @@ class DeleteRecordsHandler:
         response = DeleteRecordsResponse(topics=topics)
         if not asked.waiting:
             return response
-        deadline_ms = self._clock.monotonic_ms() + max(request.timeout_ms, 0)
+        deadline_ms = self._clock.monotonic_ms() + max(left_ms(request.timeout_ms, context), 0)
         operation = DeleteRecordsOperation(deadline_ms, context, response, asked.waiting)
         self._purgatory.watch(operation, list(dict.fromkeys(each.replica for each in asked.waiting)))
         return PENDING

@@ -25,6 +25,7 @@ from ...wire.messages.api_43_elect_leaders import (
     TopicPartitions,
 )
 from ..controller_call import message_of
+from ..long_requests import left_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
@@ -57,22 +58,25 @@ class ElectLeadersHandler:
     async def handle_async(self, request: ElectLeadersRequest, context: RequestContext) -> Answer:
         """Answer once the elections are durable. Cancelled: the broker is stopping."""
         if self._hand_overs is None or request.election_type != PREFERRED or request.topic_partitions == []:
-            return await context.wait_aside(lambda: self._ask(request))
-        return await context.wait_aside(partial(self._elect, request, self._hand_overs))
+            return await context.wait_aside(lambda: self._ask(request, left_ms(request.timeout_ms, context)))
+        limit_ms = left_ms(request.timeout_ms, context)
+        return await context.wait_aside(partial(self._elect, request, self._hand_overs, limit_ms))
 
-    async def _elect(self, request: ElectLeadersRequest, hand_overs: HandOvers) -> ElectLeadersResponse:
+    async def _elect(
+        self, request: ElectLeadersRequest, hand_overs: HandOvers, timeout_ms: int
+    ) -> ElectLeadersResponse:
         """Have the controller elect, then those who vote, in what is left of the time."""
         asked = request.topic_partitions
         wanted = None if asked is None else [(topic.topic, index) for topic in asked for index in topic.partitions]
         begun_s = trio.current_time()
         rest = request if wanted is None else _without(request, hand_overs.voted(wanted))
-        answer = ElectLeadersResponse() if rest.topic_partitions == [] else await self._ask(rest)
-        left_ms = request.timeout_ms - int((trio.current_time() - begun_s) * 1000)
-        return _joined(answer, await hand_overs.elect(wanted, left_ms))
+        answer = ElectLeadersResponse() if rest.topic_partitions == [] else await self._ask(rest, timeout_ms)
+        spent_ms = int((trio.current_time() - begun_s) * 1000)
+        return _joined(answer, await hand_overs.elect(wanted, timeout_ms - spent_ms))
 
-    async def _ask(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        timeout_ms = None if request.topic_partitions == [] else request.timeout_ms
-        answer: ElectLeadersResponse = await self._calls.ask(request, timeout_ms)
+    async def _ask(self, request: ElectLeadersRequest, timeout_ms: int) -> ElectLeadersResponse:
+        limit_ms = None if request.topic_partitions == [] else timeout_ms
+        answer: ElectLeadersResponse = await self._calls.ask(request, limit_ms)
         return answer
 
     def error_response(

@@ -14,6 +14,7 @@ from ...wire.messages.api_45_alter_partition_reassignments import (
     ReassignableTopicResponse,
 )
 from ..controller_call import message_of
+from ..long_requests import left_ms
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
@@ -34,7 +35,7 @@ class AlterPartitionReassignmentsHandler:
 
     async def handle_async(self, request: AlterPartitionReassignmentsRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        timeout_ms = request.timeout_ms if request.topics else None
+        timeout_ms = left_ms(request.timeout_ms, context) if request.topics else None
         return await context.wait_aside(lambda: self._calls.ask(request, timeout_ms))
 
     def error_response(
