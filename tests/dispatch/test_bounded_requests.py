@@ -20,6 +20,7 @@ from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.contracts.coordinator import CoordinatorResult
 from odradek.kernel.contracts.pieces import ListPieces
 from odradek.kernel.dispatch.wide_produce import AT_ONCE_MAX
+from odradek.kernel.partitions.producer_snapshot import ProducerSnapshotEntry
 from odradek.kernel.partitions.staged_writes import FIRST_BATCHES_MAX
 from odradek.kernel.types import ZERO_ID
 from odradek.kernel.wire.codec import decode
@@ -284,7 +285,11 @@ BOUNDS: Final[dict[int, Bound]] = {
     55: pieces({"topics": [{"topic_name": "wide", "partitions": [{"partition_index": n} for n in NUMBERS]}]}),
     57: slices({"feature_updates": [{"feature": name, "max_version_level": 1} for name in NAMES], "timeout_ms": 1000}),
     60: FIXED,
-    61: pieces({"topics": of_wide("name", "partition_indexes", NUMBERS)}),
+    61: pieces(
+        {"topics": of_wide("name", "partition_indexes", NUMBERS)},
+        {"topics": of_wide("name", "partition_indexes", NUMBERS[:1])},
+        {"topics": of_wide("name", "partition_indexes", NUMBERS[1:200])},
+    ),
     64: slices({"broker_id": 1}),
     65: pieces({"transactional_ids": NAMES}),
     66: slices({}, {"state_filters": ["Empty"]}, {"transactional_id_pattern": "name-.*"}),
@@ -379,6 +384,7 @@ class World:
         await self.parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[wide], timeout_ms=60_000))
         self.known["WIDE_ID"] = self.parts.published.image.topics_by_name["wide"].topic_id
         await self.settle()
+        self.fill_producers()
         for key_type in (0, 1):
             find = partial(self.ask, 10, {"key_type": key_type, "coordinator_keys": ["any"]})
             await until(find, lambda answer: not answer.coordinators[0].error_code)
@@ -390,6 +396,16 @@ class World:
         async with trio.open_nursery() as nursery:
             for name in NAMES:
                 nursery.start_soon(self.ask, 8, commit(name))
+
+    def fill_producers(self) -> None:
+        """Have one partition know of many producers, and others of some: one by one they would have to write to it."""
+        now_ms = self.parts.machine.clock.now_ms()
+        for index, count in [(0, 4 * MANY), *((index, MANY // 50) for index in range(1, 200))]:
+            replica = self.parts.logs.replicas.get("wide", index)
+            known = range(2_000_000, 2_000_000 + count)
+            replica.producers.load(
+                [ProducerSnapshotEntry(each, 0, 0, 0, 0, now_ms, -1, -1) for each in known], (), now_ms
+            )
 
     async def settle(self) -> None:
         """Wait until this broker has all partitions that the metadata gives it, and transactions that end are over."""

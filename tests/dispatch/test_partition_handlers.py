@@ -9,12 +9,13 @@ from typing import cast
 import pytest
 import trio
 
-from odradek.kernel.contracts.api_handler import RequestContext
+from odradek.kernel.contracts.api_handler import AS_TASK, RequestContext
 from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from odradek.kernel.dispatch.handlers.api_34_alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.types import IsolationLevel
 from odradek.kernel.wire.messages import api_21_delete_records as delete_records
 from odradek.kernel.wire.messages import api_23_offset_for_leader_epoch as leader_epoch
@@ -231,6 +232,23 @@ def test_the_producers_of_a_partition_are_described(hosted: Hosted) -> None:
     ]
     assert (empty.error_code, empty.active_producers) == (0, [])
     assert (unknown.error_code, unknown.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+
+
+def test_producers_that_come_and_go_while_many_are_described_spoil_nothing(hosted: Hosted) -> None:
+    hosted.open("t")
+    for producer_id in range(700):
+        hosted.produce("t", 0, 1, producer_id=producer_id)
+    topic = describe_producers.TopicRequest(name="t", partition_indexes=[0])
+    request = describe_producers.DescribeProducersRequest(topics=[topic])
+    handler = DescribeProducersHandler(replicas=hosted.replicas)
+    assert handler.handle(request, CONTEXT) is AS_TASK
+    steps = handler.answer_in_steps(request, CONTEXT)
+    next(steps)
+    hosted.produce("t", 0, 1, producer_id=700)
+    hosted.replicas.get("t", 0).producers.clear()
+    answer = run_at_once(steps)
+
+    assert [each.producer_id for each in answer.topics[0].partitions[0].active_producers] == list(range(700))
 
 
 def test_a_topic_that_is_not_here_or_cannot_be_has_no_producers(hosted: Hosted) -> None:

@@ -1,5 +1,8 @@
 """Shell: DescribeProducers (key 61): the producers that a partition knows of, for finding hanging transactions.
 
+A partition may know of very many: they are forgotten after `producer.id.expiration.ms`, a day, and each that a client
+makes is one more. So it is they that are counted and answered in slices, not partitions alone.
+
 *Source:* KIP-664; answers compared with Apache Kafka 4.3.1.
 """
 
@@ -7,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...contracts.pieces import ListPieces
+from ...contracts.pieces import ListPieces, are_many
 from ...errors import ErrorCode, KafkaError
 from ...metadata.names import check_topic_name
 from ...types import NO_EPOCH, NO_OFFSET
@@ -17,15 +20,18 @@ from ...wire.messages.api_61_describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from ..stepped_handler import SteppedHandler
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
     from ...contracts.api_handler import Answer, RequestContext
     from ...partitions import producer_state
     from ...partitions.replicas import Replicas
     from ...wire.messages.api_61_describe_producers import DescribeProducersRequest
 
 
-class DescribeProducersHandler:
+class DescribeProducersHandler(SteppedHandler):
     """Answers DescribeProducers. Owned by the reactor's task."""
 
     api_key = 61
@@ -34,15 +40,27 @@ class DescribeProducersHandler:
     def __init__(self, *, replicas: Replicas) -> None:
         self._replicas = replicas
 
-    def handle(self, request: DescribeProducersRequest, context: RequestContext) -> Answer:
-        """Describe every partition that is asked for."""
-        topics = [
-            TopicResponse(name=topic.name, partitions=self._partitions(topic.name, topic.partition_indexes))
-            for topic in request.topics
-        ]
+    def is_long(self, request: DescribeProducersRequest, context: RequestContext) -> bool:
+        """Return whether the partitions that are asked for know of many producers."""
+        return are_many(self._sizes(request))
+
+    def _sizes(self, request: DescribeProducersRequest) -> Iterator[int]:
+        for topic in request.topics:
+            for index in topic.partition_indexes:
+                replica = self._replicas.find(topic.name, index)
+                yield 0 if replica is None else len(replica.producers)
+
+    def answer_in_steps(
+        self, request: DescribeProducersRequest, context: RequestContext
+    ) -> Generator[None, None, DescribeProducersResponse]:
+        """Describe every partition that is asked for, a producer a step."""
+        topics = []
+        for topic in request.topics:
+            partitions = yield from self._partitions(topic.name, topic.partition_indexes)
+            topics.append(TopicResponse(name=topic.name, partitions=partitions))
         return DescribeProducersResponse(topics=topics)
 
-    def _partitions(self, topic: str, indexes: list[int]) -> list[PartitionResponse]:
+    def _partitions(self, topic: str, indexes: list[int]) -> Generator[None, None, list[PartitionResponse]]:
         try:
             check_topic_name(topic)
         except KafkaError as error:
@@ -50,17 +68,24 @@ class DescribeProducersHandler:
         if topic not in self._replicas.topics:
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return [_failed(index, unknown, unknown.text) for index in indexes]
-        return [self._partition(topic, index) for index in indexes]
+        described = []
+        for index in indexes:
+            described.append((yield from self._partition(topic, index)))
+            yield
+        return described
 
-    def _partition(self, topic: str, index: int) -> PartitionResponse:
+    def _partition(self, topic: str, index: int) -> Generator[None, None, PartitionResponse]:
+        """Describe those that are there now, each as it is when its turn comes."""
         try:
             replica = self._replicas.get(topic, index)
             replica.check_epoch(NO_EPOCH)  # a follower tells it, too
         except KafkaError as error:
             return _failed(index, error.code, None)
-        return PartitionResponse(
-            partition_index=index, active_producers=[_describe(state) for state in replica.producers.states()]
-        )
+        producers = []
+        for state in list(replica.producers.states()):
+            producers.append(_describe(state))
+            yield
+        return PartitionResponse(partition_index=index, active_producers=producers)
 
     def error_response(
         self, request: DescribeProducersRequest, context: RequestContext, code: ErrorCode, detail: str
