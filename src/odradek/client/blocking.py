@@ -11,6 +11,9 @@ Every call hands its work to that thread and waits: about 0.1 ms. `BlockingProdu
 so that a loop of it is as fast as the producer itself. Callbacks run on the client's thread. The methods may be called
 from any number of threads; the errors are those of `errors.py`.
 
+*Interruption.* A call that a signal interrupts, as Ctrl-C does, is cancelled, and waits until it has come to its end;
+what holds then is said at the awaiting form. A second signal does not wait.
+
 .. versionadded:: 0.1
 """
 
@@ -50,6 +53,7 @@ class Blocking(Generic[C]):
         self._token: trio.lowlevel.TrioToken | None = None
         self._is_ready = threading.Event()
         self._is_alive = True
+        self._is_over = threading.Event()
         self._stop: trio.Event | None = None
         self._abort: trio.CancelScope | None = None
         self._failure: BaseException | None = None
@@ -74,14 +78,23 @@ class Blocking(Generic[C]):
         assert thread is not None
         assert stop is not None
         assert abort is not None
-        if kind is None:
-            self._finish()
-        self._token = None
-        with suppress(trio.RunFinishedError):  # it ended by itself; `_failure` says why
-            token.run_sync_soon(stop.set if kind is None else abort.cancel)
-        thread.join()
+        try:
+            if kind is None:
+                self._finish()
+            self._end(token, thread, stop.set if kind is None else abort.cancel)
+        except BaseException:  # interrupted: in peace no longer
+            self._end(token, thread, abort.cancel)
+            raise
         if self._failure is not None and kind is None:
             raise self._failure
+
+    def _end(self, token: trio.lowlevel.TrioToken, thread: threading.Thread, how: Callable[[], None]) -> None:
+        """Have the client's thread end, and wait until it has."""
+        self._token = None
+        with suppress(trio.RunFinishedError):  # it ended by itself; `_failure` says why
+            token.run_sync_soon(how)
+        self._is_over.wait()  # interrupted in join(), before Python 3.13, a thread counts as ended
+        thread.join()
 
     def _finish(self) -> None:
         """Do what is left before a peaceful end."""
@@ -94,7 +107,10 @@ class Blocking(Generic[C]):
         finally:
             self._is_alive = False
             self._is_ready.set()
-            self._ended()
+            try:
+                self._ended()
+            finally:
+                self._is_over.set()
 
     def _ended(self) -> None:
         """Tell whoever waits for the client's thread that it has ended."""
@@ -115,19 +131,68 @@ class Blocking(Generic[C]):
         task_status.started()
 
     def _call(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **named: Any) -> T:
-        """Run an async function on the client's thread and return what it returns."""
-        result: T = self._through(trio.from_thread.run, function, args, named)
-        return result
+        """Run an async function on the client's thread and return what it returns; interrupted, it is cancelled."""
+        return self._call_or_undo(partial(function, *args, **named), None)
 
-    def _call_sync(self, function: Callable[..., T], *args: Any, **named: Any) -> T:
-        """Run a plain function on the client's thread and return what it returns."""
-        result: T = self._through(trio.from_thread.run_sync, function, args, named)
-        return result
-
-    def _through(self, run: Any, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if self._token is None:
-            raise ClientClosedError("the client is not open: use it inside its `with`")
+    def _call_or_undo(self, function: Callable[[], Coroutine[Any, Any, T]], undo: Callable[[T], object] | None) -> T:
+        """As `_call`; what it returned in the moment of an interruption is given to `undo` on the client's thread."""
+        token = self._open_token()
+        call = _Call(function, undo)
         try:
-            return run(partial(function, *args, **named), trio_token=self._token)
+            return trio.from_thread.run(call.run, trio_token=token)
         except (trio.RunFinishedError, trio.Cancelled):
             raise ClientClosedError("the client was closed") from None
+        except BaseException:
+            if not call.has_failed:
+                with suppress(RuntimeError, trio.Cancelled):  # the client's thread has ended, or is this one
+                    trio.from_thread.run(call.end, trio_token=token)
+            raise
+
+    def _call_sync(self, function: Callable[..., T], *args: Any, **named: Any) -> T:
+        """Run a plain function on the client's thread and return what it returns; interrupted, it runs all the same."""
+        try:
+            return trio.from_thread.run_sync(partial(function, *args, **named), trio_token=self._open_token())
+        except trio.RunFinishedError:
+            raise ClientClosedError("the client was closed") from None
+
+    def _open_token(self) -> trio.lowlevel.TrioToken:
+        if self._token is None:
+            raise ClientClosedError("the client is not open: use it inside its `with`")
+        return self._token
+
+
+class _Call(Generic[T]):
+    """An async function that another thread waits for: it does not outlive the wait."""
+
+    def __init__(self, function: Callable[[], Coroutine[Any, Any, T]], undo: Callable[[T], object] | None) -> None:
+        self.has_failed = False
+        self._function = function
+        self._undo = undo
+        self._scope = trio.CancelScope()
+        self._results: list[T] = []
+        self._has_begun = False
+        self._is_over = trio.Event()
+
+    async def run(self) -> T:
+        """Run it."""
+        self._has_begun = True
+        try:
+            with self._scope:
+                self._results.append(await self._function())
+                return self._results[0]
+        except BaseException:
+            self.has_failed = True
+            raise
+        finally:
+            self._is_over.set()
+        raise ClientClosedError("the call was interrupted")  # heard by nobody
+
+    async def end(self) -> None:
+        """Cancel it, wait until it is over, and undo what it has done all the same."""
+        self._scope.cancel()
+        await trio.lowlevel.cancel_shielded_checkpoint()  # it has begun by then, or never will
+        if self._has_begun:
+            await self._is_over.wait()
+        if self._undo is not None:
+            for result in self._results:
+                self._undo(result)

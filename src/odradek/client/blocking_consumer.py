@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -155,8 +156,9 @@ class BlockingConsumer(Blocking[Consumer]):
         return self._call(self._client.offsets_for_times, timestamps)
 
     def poll(self, *, timeout_ms: int | None = None, records_max: int | None = None) -> list[ConsumerRecord]:
-        """Return the next records, as `Consumer.poll`."""
-        return self._call(self._client.poll, timeout_ms=timeout_ms, records_max=records_max)
+        """Return the next records, as `Consumer.poll`; interrupted, nothing was taken."""
+        poll = partial(self._client.poll, timeout_ms=timeout_ms, records_max=records_max)
+        return self._call_or_undo(poll, self._client.hold_back)
 
     def __iter__(self) -> Self:
         return self

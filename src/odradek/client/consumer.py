@@ -26,7 +26,6 @@ import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import trio
 
 from odradek.kernel.machine.system.machine import real_machine
@@ -34,7 +33,7 @@ from odradek.kernel.peers.lifetime import open_crew
 from odradek.kernel.types import TopicPartition
 
 from .brokers import Brokers, open_brokers
-from .consumer_positions import PositionedConsumer, as_offsets, as_partition
+from .consumer_positions import ConsumerStatistics, PositionedConsumer, as_offsets, as_partition
 from .errors import ClientUsageError
 from .failed_records import FailedRecords
 from .fetch_loop import FetchLoop
@@ -61,21 +60,6 @@ if TYPE_CHECKING:
     from .producer import Producer
 
 _log = logging.getLogger(__name__)
-
-
-@attrs.frozen
-class ConsumerStatistics:
-    """How a consumer does.
-
-    Attributes:
-        fetches_count: Answered fetches.
-        records_count: Records that polls returned.
-        assigned_count: Partitions assigned.
-    """
-
-    fetches_count: int
-    records_count: int
-    assigned_count: int
 
 
 class Consumer(PositionedConsumer):
@@ -414,7 +398,7 @@ class Consumer(PositionedConsumer):
             records_max: At most so many; `max.poll.records` when None.
 
         Returns:
-            Records, those of a partition in order of their offsets.
+            Records, those of a partition in order of their offsets; what an iteration holds back comes first.
 
         Raises:
             ClientUsageError: Nothing is subscribed to or assigned.
@@ -436,10 +420,13 @@ class Consumer(PositionedConsumer):
         while True:
             if group is not None:
                 await group.attend()  # in its own time: a listener is not cut off by the poll's
-            records = fetcher.take(limit)
+            held_back = self._take_held_back(limit)
+            records = held_back or fetcher.take(limit)
             loop.wake()
             if self._order is not None:
                 self._order.polled(has_records=bool(records))
+            if held_back:
+                return held_back
             if records:
                 self._records_count += len(records)
                 return self._intercepted(records)
@@ -473,7 +460,7 @@ class Consumer(PositionedConsumer):
         if self._held_back:
             await trio.lowlevel.checkpoint()
         else:
-            self._hold_back(await self.poll())
+            self.hold_back(await self.poll())
 
     def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         for interceptor in self._settings.interceptors:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import attrs
 import trio
 
 from odradek.kernel.peers.backoff import Backoff
@@ -54,6 +55,21 @@ def as_offsets(given: Mapping[TopicPartition, int | OffsetAndMetadata]) -> dict[
         as_partition(partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
         for partition, offset in given.items()
     }
+
+
+@attrs.frozen
+class ConsumerStatistics:
+    """How a consumer does.
+
+    Attributes:
+        fetches_count: Answered fetches.
+        records_count: Records that polls returned.
+        assigned_count: Partitions assigned.
+    """
+
+    fetches_count: int
+    records_count: int
+    assigned_count: int
 
 
 class PositionedConsumer:
@@ -131,9 +147,20 @@ class PositionedConsumer:
         """
         return self._held_back
 
-    def _hold_back(self, records: list[ConsumerRecord]) -> None:
-        """Have an iteration hand these out next."""
-        self._held_back.extend(reversed(records))
+    def hold_back(self, records: Iterable[ConsumerRecord]) -> None:
+        """Have a poll or an iteration hand these out next: they were taken, and nobody got them."""
+        self._held_back.extend(reversed(list(records)))
+
+    def _take_held_back(self, records_max: int) -> list[ConsumerRecord]:
+        """Return what is held back, at most so many, and nothing of paused partitions."""
+        taken: list[ConsumerRecord] = []
+        passed: list[ConsumerRecord] = []
+        with suppress(IndexError):  # an iteration of another thread may have the last one
+            while self._held_back and len(taken) < records_max:
+                record = self._held_back.pop()
+                (passed if record.topic_partition in self.paused else taken).append(record)
+        self.hold_back(passed)
+        return taken
 
     def _forget_held_back(self, partitions: Iterable[TopicPartition]) -> None:
         """Have an iteration not hand out what it holds back of these.
@@ -147,7 +174,7 @@ class PositionedConsumer:
                 record = self._held_back.pop()
                 if record.topic_partition not in forgotten:
                     kept.append(record)
-        self._hold_back(kept)
+        self.hold_back(kept)
 
     def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Have polls pass these over."""
