@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from odradek.cli.perf import Measured
+from odradek.client import BlockingAdmin, Consumer, ConsumerRecord, LogTruncationError, TopicPartition
 from odradek.kernel.machine import progress
 from odradek.testing.running_broker import RunningBroker
 
@@ -229,6 +230,96 @@ def test_a_reader_who_leaves_early_ends_it_quietly(topic: str, produce: Any, cli
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
 
     assert (done.stdout, done.stderr) == ("y" * 100 + "\n", "")
+
+
+@pytest.fixture
+def slow_reader(odradek: Any, topic: str, produce: Any, cli_broker: RunningBroker) -> Iterator[Any]:
+    """Return a `consume` that has begun with 2,000 lines and holds no more of them than fit into a pipe."""
+    lines = "".join(f"{number:099}\n" for number in range(2_000))
+    assert produce(lines, "-X", "batch.size=1000").status == 0
+    small = ("max.partition.fetch.bytes=1000", "fetch.max.bytes=1000", "max.poll.records=10")
+    command = [sys.executable, "-m", "odradek", "consume", topic, "-b", cli_broker.bootstrap]
+    command += [word for setting in small for word in ("-X", setting)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert int(process.stdout.readline()) == 0
+            yield process
+        finally:
+            process.kill()
+
+
+def test_what_is_gone_before_it_is_read_is_told_and_what_is_behind_it_comes(
+    slow_reader: Any, topic: str, cli_broker: RunningBroker
+) -> None:
+    with BlockingAdmin({"bootstrap.servers": cli_broker.bootstrap}) as admin:
+        assert admin.delete_records({TopicPartition(topic, 0): 1_500}) == {TopicPartition(topic, 0): 1_500}
+    out, said = slow_reader.communicate(timeout=60)
+    numbers = [0, *map(int, out.splitlines())]
+    read_count = len(numbers) - 500
+
+    assert 0 < read_count < 1_500
+    assert numbers == [*range(read_count), *range(1_500, 2_000)]
+    assert said == f"odradek: {topic}-0: the offsets from {read_count} to 1499 were gone before they were read\n"
+    assert slow_reader.returncode == 1
+
+
+def test_a_log_that_is_shorter_than_what_was_read_of_it_is_told(slow_reader: Any, odradek: Any, topic: str) -> None:
+    """As after the election of a leader that lacked records, or where a topic was made anew."""
+    odradek.ok("topics", "delete", topic)
+    odradek.ok("topics", "create", topic, "-p", "1")
+    out, said = slow_reader.communicate(timeout=60)
+    numbers = [0, *map(int, out.splitlines())]
+
+    assert numbers == [*range(len(numbers))]
+    assert said == (
+        f"odradek: {topic}-0: its log was cut at 0 after it was read up to {len(numbers)}; it is read on from there\n"
+    )
+    assert slow_reader.returncode == 1
+
+
+def test_a_broker_that_does_not_know_all_of_a_log_yet_is_asked_again(
+    odradek: Any, topic: str, produce: Any, cli_broker: RunningBroker
+) -> None:
+    produce("a\nb\n")
+    fault = cli_broker.fail_next("Fetch", "OFFSET_OUT_OF_RANGE")
+    done = odradek("consume", topic)
+
+    assert (done.status, done.out, done.err) == (0, "a\nb\n", "")
+    assert fault.met_count == 1
+
+
+class OfALogThatIsCut(Consumer):
+    """Its second poll finds that a new leader has nothing of what the first one brought."""
+
+    polls = 0
+    cut_at: int | None = 0
+
+    async def poll(self, *, timeout_ms: int | None = None, records_max: int | None = None) -> list[ConsumerRecord]:
+        OfALogThatIsCut.polls += 1
+        if self.polls == 2:
+            (partition,) = self.assignment
+            raise LogTruncationError(partition, 1, self.cut_at)
+        return await super().poll(timeout_ms=timeout_ms, records_max=1)
+
+
+@pytest.mark.parametrize(
+    ("cut_at", "out", "said"),
+    [
+        (0, "a\na\nb\n", "its log was cut at 0 after it was read up to 1; it is read on from there"),
+        (None, "a\n", "the log that was read up to 1 was cut somewhere below: seek first"),
+    ],
+)
+def test_a_log_that_was_cut_is_read_on_from_where_that_is_known(
+    odradek: Any, topic: str, produce: Any, monkeypatch: pytest.MonkeyPatch, cut_at: int | None, out: str, said: str
+) -> None:
+    produce("a\nb\n")
+    monkeypatch.setattr("odradek.client.Consumer", OfALogThatIsCut)
+    monkeypatch.setattr(OfALogThatIsCut, "polls", 0)
+    monkeypatch.setattr(OfALogThatIsCut, "cut_at", cut_at)
+    done = odradek("consume", topic)
+
+    assert (done.status, done.out, done.err) == (1, out, f"odradek: {topic}-0: {said}\n")
 
 
 # ------------------------------------------------------------------------------ perf

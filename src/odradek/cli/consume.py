@@ -10,8 +10,9 @@ from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.progress import ProgressLine, fills_a_file, part_text
 from odradek.kernel.types import IsolationLevel, TopicPartition
 
+from . import EXIT_DONE, EXIT_FAILED, say
 from .offset_spec import Where, parse_offset, place
-from .options import add_client_options, client_settings, document, natural, positive
+from .options import EXIT_STATUS, add_client_options, client_settings, document, natural, positive
 from .output import plural
 from .record_format import ShownRecord, compile_format, json_line, unescape
 
@@ -32,7 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Read records of a topic and write them to standard output: from the beginning to the end as it is now, "
-        "unless told otherwise. Partitions are read side by side; within each the order is that of the log.",
+        "unless told otherwise. Partitions are read side by side; within each the order is that of the log.\n\n"
+        "Where records go before they are read, by retention or as somebody deletes them, it goes on behind them, says "
+        "which offsets are missing, and ends with status 1.",
         [
             ("consume orders", "every value, one a line"),
             ("consume orders -o -10", "the last ten of each partition"),
@@ -49,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                   %p partition  %o offset  %T timestamp in ms  %h headers
                   %% percent  \n \r \t \\ \xNN as in C
         """,
+        exit_status=f"{EXIT_STATUS}; also 1: some records were gone before they were read",
     )
     parser.add_argument("topic", metavar="TOPIC")
     where = parser.add_argument_group("what is read")
@@ -80,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from .running import run_interruptible
 
-    settings = client_settings(arguments, allow_auto_create_topics="false")
+    settings = client_settings(arguments, allow_auto_create_topics="false", auto_offset_reset="none")
     if arguments.group is not None:
         from .consume_group import GroupWork, group_settings
 
@@ -89,12 +93,17 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if settings.get("group.id"):  # its consumer would commit what was fetched, and not what was written
         raise ConfigError("-X group.id makes no member of a group", hint=f"--group {settings['group.id']}")
-    run_interruptible(_Work(arguments, Consumer(settings)).run, settings)
-    return 0
+    work = _Work(arguments, Consumer(settings))
+    run_interruptible(work.run, settings)
+    return EXIT_FAILED if work.has_gaps else EXIT_DONE
 
 
 class _Work:
-    """One run of the command."""
+    """One run of the command.
+
+    Attributes:
+        has_gaps: Whether records were gone before they were read.
+    """
 
     def __init__(self, arguments: argparse.Namespace, consumer: Consumer) -> None:
         self._arguments = arguments
@@ -104,6 +113,9 @@ class _Work:
         self._write = make_writer(arguments)
         self._left = arguments.count
         self._progress = _Progress(arguments.count)
+        self._starts: Mapping[TopicPartition, int] = {}
+        self._reached: dict[TopicPartition, int] = {}
+        self.has_gaps = False
 
     async def run(self, settings: Mapping[str, object]) -> None:
         """Read all that was asked for."""
@@ -113,8 +125,8 @@ class _Work:
         async with reach_for_topic(settings, topic) as calls:
             partitions = calls.partitions(topic, self._arguments.partition)
             offsets = await calls.offsets(partitions, isolation_level(settings))
-            starts = await _places(calls, self._begin, offsets)
-            stops = await self._stops(calls, offsets)
+            starts = self._starts = await _places(calls, self._begin, offsets)
+            stops = dict(await self._stops(calls, offsets))
         open_ones = [partition for partition in partitions if starts[partition] < stops.get(partition, sys.maxsize)]
         if not open_ones:
             return
@@ -124,6 +136,7 @@ class _Work:
                 consumer.assign(open_ones)
                 for partition in open_ones:
                     consumer.seek(partition, starts[partition])
+                    self._reached[partition] = starts[partition]
                 await self._read(consumer, set(open_ones), stops)
         finally:
             self._progress.end()
@@ -139,22 +152,59 @@ class _Work:
         return {partition: found.end for partition, found in offsets.items()}
 
     async def _read(
-        self, consumer: Consumer, still_open: set[TopicPartition], stops: Mapping[TopicPartition, int]
+        self, consumer: Consumer, still_open: set[TopicPartition], stops: dict[TopicPartition, int]
     ) -> None:
         while still_open:
-            records = await consumer.poll(timeout_ms=POLL_MS)
+            records = await self._poll(consumer, stops)
             if self._show(records, stops):
                 return
             # Positions, not records, tell the end: the last offsets may be control records, or compacted away.
+            self._reached |= {partition: known.offset for partition, known in consumer.consumed().items()}
             done = {
-                partition
-                for partition in still_open
-                if partition in stops and (await consumer.position(partition)) >= stops[partition]
+                partition for partition in still_open if self._reached[partition] >= stops.get(partition, sys.maxsize)
             }
             self._progress.note(records, {partition: stops[partition] for partition in done})
             if done:
                 still_open -= done
                 consumer.pause(*done)
+
+    async def _poll(self, consumer: Consumer, stops: dict[TopicPartition, int]) -> Sequence[Any]:
+        """Return the next records; none where what was to be read is no longer there: then it goes on elsewhere."""
+        from odradek.client import LogTruncationError, NoOffsetForPartitionError
+
+        try:
+            return await consumer.poll(timeout_ms=POLL_MS)
+        except NoOffsetForPartitionError as error:
+            for partition in error.topic_partitions:
+                await self._find_again(consumer, partition, self._reached[partition], stops)
+        except LogTruncationError as error:
+            if error.end_offset is None:  # nobody can say what of the output is in the log
+                raise
+            await self._find_again(consumer, error.topic_partition, error.end_offset, stops)
+        return []
+
+    async def _find_again(
+        self, consumer: Consumer, partition: TopicPartition, wanted: int, stops: dict[TopicPartition, int]
+    ) -> None:
+        """Go on in a partition where its log is nearest to what was to be read next, and say what is missing."""
+        start = (await consumer.beginning_offsets([partition]))[partition]
+        end = (await consumer.end_offsets([partition]))[partition]
+        reached, found = self._reached[partition], min(max(wanted, start), end)
+        consumer.seek(partition, found)
+        self._reached[partition] = found
+        gone_to = min(found, stops.get(partition, found)) - 1
+        if partition in stops:  # what was cut off is not waited for
+            stops[partition] = min(stops[partition], end)
+        if found == reached:
+            return  # its broker did not know all of it yet
+        if found > reached == self._starts[partition] and self._begin.where is Where.BEGINNING:
+            return  # the log began later before anything was read of it
+        self.has_gaps = True
+        self._progress.end()
+        if found > reached:
+            say(f"{partition}: the offsets from {reached} to {gone_to} were gone before they were read")
+        else:
+            say(f"{partition}: its log was cut at {found} after it was read up to {reached}; it is read on from there")
 
     def _show(self, records: Sequence[Any], stops: Mapping[TopicPartition, int]) -> bool:
         """Write the records that are wanted; return whether there were enough."""
