@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
 from ..peers.fetch_session_handler import Wish
+from ..types import NO_EPOCH
 from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from ..wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from .throttling import names_replica
@@ -16,17 +17,18 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping, Sequence
 
+    from ..contracts.storage import PartitionLog
     from ..partitions.replica import Replica
     from ..types import TopicPartition
     from ..wire.messages.api_01_fetch import ForgottenTopic
     from .settings import FetcherSettings
 
 
-THROTTLED_MS: Final = 100
-"""How soon a throttled replica is looked at again."""
-THROTTLED_VOTER_MS: Final = 500
+SLOW_MS: Final = 100
+"""How soon a replica is looked at again that is throttled, or waits for a flush."""
+SLOW_VOTER_MS: Final = 500
 """How often one that votes is asked for all the same, for a batch: who never asks for it does not hear who leads it."""
-THROTTLED_VOTER_BYTES: Final = 1
+SLOW_VOTER_BYTES: Final = 1
 PLANNED_MS_MAX: Final = 5000
 """So long a leader may not hear where a follower's log begins by now: it is asked before records are deleted."""
 
@@ -70,24 +72,23 @@ class Followed:
         replica = self.replica
         return names_replica(replica.settings.throttled_followers, replica.partition.partition, self.broker_id)
 
-    @property
-    def wants_flush(self) -> bool:
-        """Whether its log has what is not kept yet as its topic wants it: to ask for more would say that it is."""
-        replica = self.replica
-        is_served = replica.offline_reason is None and not replica.is_leader
-        return is_served and replica.appended_offset < replica.log.log_end_offset
-
     def wish(self, bytes_max: int) -> Wish:
-        """Return what is to be asked for it now; the same object as long as nothing has changed."""
+        """Return what is to be asked for it now; the same object as long as nothing has changed.
+
+        It is asked for what follows on what is kept as its topic wants it: that is what its leader takes from it.
+        """
         replica = self.replica
         log = replica.log
-        offset, leader_epoch = log.log_end_offset, replica.leader_epoch
+        offset, leader_epoch, last_epoch = log.log_end_offset, replica.leader_epoch, log.latest_epoch
+        if replica.appended_offset < offset:
+            offset = replica.appended_offset
+            last_epoch = _epoch_below(log, offset)
         known = self._wish
         if (
             known is None
             or known.partition.fetch_offset != offset
             or known.partition.current_leader_epoch != leader_epoch
-            or known.partition.last_fetched_epoch != log.latest_epoch
+            or known.partition.last_fetched_epoch != last_epoch
             or known.partition.log_start_offset != log.log_start_offset
             or known.partition.partition_max_bytes != bytes_max
         ):
@@ -97,22 +98,39 @@ class Followed:
                     partition=replica.partition.partition,
                     current_leader_epoch=leader_epoch,
                     fetch_offset=offset,
-                    last_fetched_epoch=log.latest_epoch,
+                    last_fetched_epoch=last_epoch,
                     log_start_offset=log.log_start_offset,
                     partition_max_bytes=bytes_max,
                 ),
             )
         return known
 
-    def is_still(self, asked: Wish) -> bool:
-        """Return whether the replica still stands where it asked from, so that an answer may be taken."""
+    def may_take(self, asked: Wish) -> bool:
+        """Return whether the replica still follows as it did when it asked, so that an answer means anything to it."""
         replica = self.replica
         return (
             replica.offline_reason is None
             and not replica.is_leader
             and replica.leader_epoch == asked.partition.current_leader_epoch
-            and replica.log.log_end_offset == asked.partition.fetch_offset
         )
+
+    def is_still(self, asked: Wish) -> bool:
+        """Return whether the replica, which `may_take` an answer, still stands where it asked from."""
+        return self.replica.log.log_end_offset == asked.partition.fetch_offset
+
+
+class Wanted(NamedTuple):
+    """What is to be asked for now.
+
+    Attributes:
+        wishes: For each of them.
+        next_due_ms: When to look again, at the latest: the first of the others is due. None when none is.
+        has_slow: Whether any is throttled, or waits for a flush: such a one is asked for now and then, if it votes.
+    """
+
+    wishes: dict[TopicPartition, Wish]
+    next_due_ms: int | None
+    has_slow: bool
 
 
 class Plan:
@@ -123,6 +141,7 @@ class Plan:
 
     Attributes:
         is_stale: Whether something has changed: set by the fetcher, for what it does itself.
+        has_slow: See `Wanted.has_slow`.
     """
 
     def __init__(self, followed: Mapping[TopicPartition, Followed]) -> None:
@@ -130,7 +149,7 @@ class Plan:
         self._followed = followed
         self._wanted: dict[TopicPartition, Wish] = {}
         self._bytes_max = self._due_ms = 0
-        self.is_stale = True
+        self.is_stale, self.has_slow = True, False
 
     def now(
         self, now_ms: int, bytes_max: int, *, is_throttling: bool = False
@@ -139,11 +158,12 @@ class Plan:
         is_kept = not self.is_stale and not is_throttling and bytes_max == self._bytes_max
         if is_kept and now_ms < self._due_ms and self._are_served():
             return self._wanted, None
-        wanted, next_due_ms = wanted_now(self._followed, now_ms, bytes_max, is_throttling=is_throttling)
+        wanted, next_due_ms, has_slow = wanted_now(self._followed, now_ms, bytes_max, is_throttling=is_throttling)
         if wanted != self._wanted:
             self._wanted = wanted
         self._bytes_max, self._due_ms = bytes_max, now_ms + PLANNED_MS_MAX
-        self.is_stale = is_throttling or len(wanted) < len(self._followed)
+        self.has_slow = has_slow
+        self.is_stale = is_throttling or has_slow or len(wanted) < len(self._followed)
         return self._wanted, next_due_ms
 
     def _are_served(self) -> bool:
@@ -155,8 +175,10 @@ class Plan:
 
 def wanted_now(
     followed: Mapping[TopicPartition, Followed], now_ms: int, bytes_max: int, *, is_throttling: bool = False
-) -> tuple[dict[TopicPartition, Wish], int | None]:
-    """Return what is to be asked for now, and when the first of the others is due (None when none is).
+) -> Wanted:
+    """Return what is to be asked for now.
+
+    What waits for a flush is not, as whoever is throttled: to ask for more would say that all before is kept.
 
     Args:
         followed: All that is followed.
@@ -166,30 +188,43 @@ def wanted_now(
     """
     wanted: dict[TopicPartition, Wish] = {}
     next_due_ms: int | None = None
+    has_slow = False
     for partition, each in followed.items():
         replica = each.replica
         if replica.offline_reason is not None or replica.is_leader or each.is_beginning:
             continue
-        if replica.appended_offset < replica.log.log_end_offset:  # `Followed.wants_flush`
-            continue
         due_ms, most_bytes = each.due_ms, bytes_max
-        if is_throttling and not each.is_in_sync and each.is_throttled:
-            most_bytes = THROTTLED_VOTER_BYTES
+        is_unflushed = replica.appended_offset < replica.log.log_end_offset
+        if is_unflushed or (is_throttling and not each.is_in_sync and each.is_throttled):
+            has_slow, most_bytes = True, SLOW_VOTER_BYTES
             if due_ms <= now_ms:  # who is held back does not have his turn, and keeps it
-                due_ms = _throttled_due_ms(each, now_ms)
+                due_ms = _slow_due_ms(each, now_ms)
         if due_ms > now_ms:
             next_due_ms = due_ms if next_due_ms is None else min(next_due_ms, due_ms)
         else:
             wanted[partition] = each.wish(most_bytes)
-    return wanted, next_due_ms
+    if has_slow:  # what was flushed is to be told soon
+        next_due_ms = now_ms + SLOW_MS if next_due_ms is None else min(next_due_ms, now_ms + SLOW_MS)
+    return Wanted(wanted, next_due_ms, has_slow)
 
 
-def _throttled_due_ms(followed: Followed, now_ms: int) -> int:
-    """Return when a replica is asked for that is to be slow; who votes now and then at once."""
+def asked_slowly(wanted: Mapping[TopicPartition, Wish], replica: Replica) -> bool:
+    """Return whether a replica was asked for as those are that are slow: the next requests may be without it."""
+    asked = wanted.get(replica.topic_partition)
+    return asked is not None and asked.partition.partition_max_bytes == SLOW_VOTER_BYTES
+
+
+def _slow_due_ms(followed: Followed, now_ms: int) -> int:
+    """Return when a replica is asked for that is to be slow, or is flushed; who votes now and then at once."""
     if followed.replica.voting is None or now_ms < followed.slow_due_ms:
-        return now_ms + THROTTLED_MS
-    followed.slow_due_ms = now_ms + THROTTLED_VOTER_MS
+        return now_ms + SLOW_MS
+    followed.slow_due_ms = now_ms + SLOW_VOTER_MS
     return now_ms
+
+
+def _epoch_below(log: PartitionLog, offset: int) -> int:
+    """Return the epoch of the last record below an offset, -1 where the log does not know it."""
+    return next((epoch for epoch, start_offset in reversed(log.epoch_entries()) if start_offset < offset), NO_EPOCH)
 
 
 def offset_request(replica: Replica, replica_id: int, timestamp: int) -> ListOffsetsRequest:

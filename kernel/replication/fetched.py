@@ -70,24 +70,37 @@ _PASSES = frozenset(
     }
 )
 """What a leader says while metadata travels, or its disk fails: it tells its own log of the latter."""
+_LOST = {
+    ErrorCode.OFFSET_OUT_OF_RANGE: Taken.OUT_OF_RANGE,
+    ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE: Taken.IN_STORE,
+}
+"""What it says of where a follower asked from."""
 
 
-def take_answer(replica: Replica, answer: PartitionData, records: Buffer, now_ms: int) -> Outcome:
+def tells_of_leader(answer: PartitionData) -> bool:
+    """Return whether an answer tells anything to a follower that is somewhere else by now: of who leads, say."""
+    return error_code(answer.error_code) not in _LOST
+
+
+def take_answer(
+    replica: Replica, answer: PartitionData, records: Buffer, now_ms: int, *, is_still: bool = True
+) -> Outcome:
     """Do what an answer asks for; records are staged, and to be written by the caller.
 
     Args:
-        replica: A follower, which stands where it asked from.
+        replica: A follower.
         answer: The leader's.
         records: Its records.
         now_ms: The wall clock.
+        is_still: Whether the follower stands where it asked from: else only what `tells_of_leader` is taken.
     """
     code = error_code(answer.error_code)
-    if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-        return Outcome(Taken.OUT_OF_RANGE)
-    if code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
-        return Outcome(Taken.IN_STORE)
+    if code in _LOST:
+        return Outcome(_LOST[code])
     if code is not ErrorCode.NONE:
         return Outcome(Taken.REFUSED, "" if code in _PASSES else code.name)
+    if not is_still:
+        return _APPENDED
     try:
         diverging = answer.diverging_epoch
         if diverging is not None and diverging.end_offset >= 0:

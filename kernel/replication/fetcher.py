@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 import attrs
 import trio
 
-from ..errors import KafkaError, StorageError
-from ..machine.threads import Workers
+from ..errors import KafkaError
 from ..machine.turnstile import take_turn
 from ..partitions.following import note_leader, rebuild_after_cut
 from ..partitions.replica import Replica
@@ -36,8 +35,9 @@ from ..wire.special_timestamps import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
 )
-from .fetch_planning import Followed, Plan, fetch_request, offset_request
-from .fetched import KnownOffset, Taken, go_to, take_answer
+from .fetch_planning import Followed, Plan, asked_slowly, fetch_request, offset_request
+from .fetched import KnownOffset, Taken, go_to, take_answer, tells_of_leader
+from .follower_flushes import FollowerFlushes, wants_flush
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -147,12 +147,13 @@ class Fetcher:
         self._voters: dict[TopicPartition, Replica] = {}
         self._answered_last: tuple[Mapping[TopicPartition, Wish], Collection[Replica]] = ({}, ())
         self._parts = parts
+        self._told: Collection[_Told] = ()
         self._session = FetchSessionHandler()
         self._failures_count = 0
         self._lane = 0
         self._poll: trio.CancelScope | None = None
         self._wake = trio.Event()
-        self._worker = Workers(parts.threads, 1)
+        self._flushes = FollowerFlushes(parts.writes, parts.threads)
         self._cut: trio.MemorySendChannel[Replica]
 
     def __repr__(self) -> str:
@@ -177,7 +178,9 @@ class Fetcher:
         self._lose(partition)
         self._voters.pop(partition, None)
         self._plan.is_stale = True
-        if self.followed.pop(partition, None) is not None:
+        followed = self.followed.pop(partition, None)
+        if followed is not None:
+            self._flushes.forget(followed.replica)
             self._wake.set()
 
     async def run(self) -> None:
@@ -186,8 +189,10 @@ class Fetcher:
             self._cut, cut = trio.open_memory_channel[Replica](math.inf)
             nursery.start_soon(self._rebuild, cut)
             with self._cut:
-                while self.followed:
+                nursery.start_soon(self._flushes.run)
+                while self.followed or self._flushes.is_busy:
                     await self._fetch()
+            self._flushes.end()
 
     async def _rebuild(self, cut: trio.MemoryReceiveChannel[Replica]) -> None:
         """Have replicas served again that were truncated, one after the other; others are fetched meanwhile.
@@ -208,9 +213,8 @@ class Fetcher:
         )
         if len(wanted) < len(self.followed):
             self._forget_gone()
-            if unflushed := [each.replica for each in self.followed.values() if each.wants_flush]:
-                await self._flush(unflushed)  # what another fetcher took last, of this leader or of the one before
-                return
+        if self._plan.has_slow and await self._flush([each.replica for each in self.followed.values()]):
+            return  # what another fetcher took last, of this leader or of the one before
         if not wanted:
             await self._pause(IDLE_WAIT_MS if next_due_ms is None else next_due_ms - now_ms)
             return
@@ -280,9 +284,9 @@ class Fetcher:
         staged: list[Replica] = []
         size_bytes = firsts_count = 0
         refused: dict[Replica, PartitionData] = {}
-        for followed, answer in self._answered(response, wanted):
-            records = cast("Buffer", answer.records if answer.records is not None else b"")  # received: it is in memory
-            outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms())
+        for followed, answer, is_still in self._answered(response, wanted):
+            records = cast("Buffer", answer.records if is_still and answer.records is not None else b"")  # in memory
+            outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms(), is_still=is_still)
             if outcome.taken is Taken.APPENDED:
                 followed.failures_count = 0
                 self._note_lag(followed, answer.high_watermark)
@@ -307,17 +311,17 @@ class Fetcher:
                 size_bytes = firsts_count = 0
                 await take_turn()
         self._parts.writes.write_now(staged)
-        await self._flush([each.replica for each in told])
-        self._note_leader(told)
         if self._voters and self._parts.voting is not None:
             self._tell_voting(self._parts.voting, wanted, told, refused)
+        await self._flush(staged)
+        self._note_leader({each.replica: each for each in (*self._told, *told)}.values())
         for followed, taken in lost:
             await (self._find_range if taken is Taken.OUT_OF_RANGE else self._find_store_start)(followed)
 
     def _answered(
         self, response: FetchResponse, wanted: Mapping[TopicPartition, Wish]
-    ) -> Iterator[tuple[Followed, PartitionData]]:
-        """Give the answers that may still be taken: of replicas that stand where they asked from."""
+    ) -> Iterator[tuple[Followed, PartitionData, bool]]:
+        """Give the answers that still mean anything, and whether the replica stands where it asked from."""
         replicas = self._parts.replicas
         for topic in response.responses:
             known = replicas.topics_by_id.get(topic.topic_id)
@@ -330,9 +334,11 @@ class Fetcher:
                     followed is not None
                     and asked is not None
                     and asked.topic_id == topic.topic_id
-                    and followed.is_still(asked)
+                    and followed.may_take(asked)
                 ):
-                    yield followed, answer
+                    is_still = followed.is_still(asked)
+                    if is_still or tells_of_leader(answer):
+                        yield followed, answer, is_still
 
     async def _after_cut(self, replica: Replica) -> None:
         """Have put right what a truncation leaves, and let others come in between: a cut takes its time as well."""
@@ -362,17 +368,15 @@ class Fetcher:
         pause_ms = self._parts.backoff().pause_ms(followed.failures_count)
         followed.due_ms = self._parts.clock.monotonic_ms() + pause_ms
 
-    async def _flush(self, replicas: list[Replica]) -> None:
-        """Flush where the topic wants it before records count: to ask for more says that all before is kept."""
-        for replica in replicas:
-            partition_log = replica.log
-            if replica.offline_reason is None and replica.appended_offset < partition_log.log_end_offset:
-                try:
-                    await self._worker.do(partition_log.begin_flush())
-                    if replica.log is partition_log:
-                        replica.note_appended(partition_log.recovery_point)
-                except StorageError as error:
-                    self._parts.replicas.fail(replica, error)
+    async def _flush(self, replicas: list[Replica]) -> bool:
+        """Flush where the topic wants it before records count; return whether there was any.
+
+        In most cases it is waited for, and told with the next request. What takes long goes on beside the fetches.
+        """
+        new = self._flushes.ask(replicas)
+        if new:
+            await self._flushes.wait(new, self._parts.settings().voters_wait_ms_max)
+        return bool(new)
 
     def voters_heard(self) -> list[Replica]:
         """See `HeardLeader.voters_heard`: all that were asked for, named in the answer or not, but who was refused."""
@@ -407,13 +411,15 @@ class Fetcher:
                 if partition not in wanted:
                     self._lose(partition)
         self._answered_last = (wanted, refused)
-        voting.heard(self, (each.replica for each in told if each.replica.voting is not None))
+        slow = [each for each in self.voters_heard() if asked_slowly(wanted, each)] if self._plan.has_slow else []
+        voting.heard(self, (each.replica for each in told if each.replica.voting is not None), slow)
         for replica, answer in refused.items():
             if replica.voting is not None:
                 voting.refused(self.leader_id, replica, answer)
 
-    def _note_leader(self, told: list[_Told]) -> None:
-        progressed = []
+    def _note_leader(self, told: Collection[_Told]) -> None:
+        """Take note of what leaders tell, as far as it counts here; of what is not flushed yet once more when it is."""
+        progressed, self._told = [], [each for each in told if wants_flush(each.replica)]
         for replica, leader_epoch, answer in told:
             if replica.offline_reason is not None or replica.is_leader or replica.leader_epoch != leader_epoch:
                 continue

@@ -31,12 +31,13 @@ class HeardLeader(Protocol):
 class LeadersHeard(Protocol):
     """Who is told how leaders answer for replicas that vote."""
 
-    def heard(self, leader: HeardLeader, named: Iterable[Replica]) -> None:
+    def heard(self, leader: HeardLeader, named: Iterable[Replica], slow: Iterable[Replica]) -> None:
         """A leader has answered a fetch, and what it answered was taken. Does not raise.
 
         Args:
             leader: Says for whom.
             named: Those of them that vote and of which it had something to say.
+            slow: Those that vote and are asked for now and then: its next answers may not be for them.
         """
         ...
 

@@ -167,14 +167,14 @@ class VotingReplicas:
         elif election.role is not Role.FOLLOWER or election.leader_epoch != replica.leader_epoch:
             self._parts.forget(replica.topic_partition)
 
-    def heard(self, leader: HeardLeader, named: Iterable[Replica]) -> None:
+    def heard(self, leader: HeardLeader, named: Iterable[Replica], slow: Iterable[Replica]) -> None:
         """See `LeadersHeard.heard`."""
         self._leaders.note(leader, self._parts.clock.monotonic_ms())
-        if self._restless_ms and leader.leader_id not in self._leaders.lost:
+        if leader.leader_id not in self._leaders.lost:
             event = FetchEnded(leader.leader_id)
-            for replica in named:
-                if replica in self._restless_ms:
-                    self._step_quietly(replica, event)
+            restless = [replica for replica in named if replica in self._restless_ms] if self._restless_ms else []
+            for replica in (*restless, *slow):
+                self._step_quietly(replica, event)
 
     def unheard(self, replica: Replica) -> None:
         """See `LeadersHeard.unheard`."""

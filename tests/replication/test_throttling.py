@@ -344,10 +344,10 @@ def test_a_throttled_voter_that_is_held_back_does_not_have_its_turn(tmp_path: Pa
             followed.is_in_sync, followed.due_ms = False, 1050
             both = {replica.topic_partition: followed}
             held_back = wanted_now(both, 1000, 1 << 20, is_throttling=True)
-            asked, _due_ms = wanted_now(both, 1050, 1 << 20, is_throttling=True)
+            asked = wanted_now(both, 1050, 1 << 20, is_throttling=True).wishes
 
-            assert held_back == ({}, 1050)
+            assert held_back == ({}, 1050, True)
             assert list(asked) == [replica.topic_partition]
-            assert wanted_now(both, 1051, 1 << 20, is_throttling=True)[0] == {}
+            assert wanted_now(both, 1051, 1 << 20, is_throttling=True).wishes == {}
 
     run(body)

@@ -1,0 +1,104 @@
+"""Shell: flushes what a fetcher took, where the topic wants that before it counts, beside its fetches.
+
+One fsync after the other. A replica that waits for one is asked for no more meanwhile (`fetch_planning.wanted_now`),
+and all others are: a slow disk costs its own partitions time, and no leader its followers. One that votes is asked for
+now and then from what it has flushed: its leader counts who asks, and it stands itself when nobody answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from ..machine.threads import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..machine.threads import Threads
+    from ..partitions.replica import Replica
+    from ..partitions.staged_writes import StagedWrites
+
+
+def wants_flush(replica: Replica) -> bool:
+    """Return whether a follower's log has what is not kept yet as its topic wants it: to ask on would say it is."""
+    is_served = replica.offline_reason is None and not replica.is_leader
+    return is_served and replica.appended_offset < replica.log.log_end_offset
+
+
+class FollowerFlushes:
+    """Life: made, `run` beside the fetches, `ask` and `wait` by the fetcher. Owned by it."""
+
+    def __init__(self, writes: StagedWrites, threads: Threads) -> None:
+        """Make it, with nothing to flush.
+
+        Args:
+            writes: Told of what was flushed, or why it was not.
+            threads: Flush.
+        """
+        self._writes = writes
+        self._worker = Workers(threads, 1)
+        self._queue: dict[Replica, None] = {}
+        self._under_way: Replica | None = None
+        self._is_over = False
+        self._wanted = trio.Event()
+        self._flushed = trio.Event()
+
+    def __repr__(self) -> str:
+        return f"<FollowerFlushes: {len(self._queue)} to flush>"
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is anything to flush."""
+        return bool(self._queue)
+
+    def ask(self, replicas: Iterable[Replica]) -> list[Replica]:
+        """Have those flushed that want it; return who was not asked for before."""
+        new = [replica for replica in replicas if replica not in self._queue and wants_flush(replica)]
+        self._queue.update(dict.fromkeys(new))
+        if new:
+            self._wanted.set()
+        return new
+
+    def forget(self, replica: Replica) -> None:
+        """Do not flush for a replica any more; what is under way goes on."""
+        if replica is not self._under_way:
+            self._queue.pop(replica, None)
+
+    async def wait(self, replicas: Iterable[Replica], duration_ms: int) -> None:
+        """Wait until these are flushed, but no longer than that; whether they are is theirs to say."""
+        with trio.move_on_after(duration_ms / 1000):
+            for replica in replicas:
+                while replica in self._queue:
+                    await self._flushed.wait()
+
+    def end(self) -> None:
+        """Have `run` end, which has nothing to flush any more."""
+        self._is_over = True
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Flush until `end`. Cancelled: a flush under way is waited for, and told."""
+        while not self._is_over:
+            self._wanted = trio.Event()
+            while self._queue:
+                self._under_way = replica = next(iter(self._queue))
+                await self._flush(replica)
+                self._under_way = None
+                del self._queue[replica]
+                self._flushed.set()
+                self._flushed = trio.Event()
+            await self._wanted.wait()
+        self._is_over = False
+
+    async def _flush(self, replica: Replica) -> None:
+        await trio.lowlevel.checkpoint()  # what was staged beside it is written
+        if not wants_flush(replica):  # by now: flushes that the broker was asked for count as well
+            return
+        log, failure = replica.log, None
+        try:
+            await self._worker.do(log.begin_flush())
+        except Exception as error:  # whatever a storage raises is its partition's matter alone
+            failure = error
+        self._writes.note_flushed(replica, log, failure)
