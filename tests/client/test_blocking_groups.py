@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -219,3 +220,21 @@ def test_interceptors_see_a_record_once_though_it_has_to_wait_for_memory(bootstr
             producer.enqueue(topic, bytes(5_000))
 
     assert Counter(seen) == {"sent": 40, "acknowledged": 40}
+
+
+def test_a_producer_whose_thread_has_ended_by_itself_takes_no_record_and_says_why_at_its_end(bootstrap: str) -> None:
+    topic = topic_of(bootstrap, 0)
+
+    def leave(*_: object) -> None:
+        sys.exit("a callback ends its thread")
+
+    def go_on() -> None:
+        with BlockingProducer({"bootstrap.servers": bootstrap}) as producer:
+            producer.enqueue(topic, bytes(2_000_000), on_delivery=leave)
+            producer._is_over.wait()
+            for _ in range(3):
+                with pytest.raises(ClientClosedError):
+                    producer.enqueue(topic, "late")
+
+    with pytest.raises(SystemExit, match="ends its thread"):
+        go_on()

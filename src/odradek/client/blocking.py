@@ -79,7 +79,7 @@ class Blocking(Generic[C]):
         assert stop is not None
         assert abort is not None
         try:
-            if kind is None:
+            if kind is None and self._is_alive:
                 self._finish()
             self._end(token, thread, stop.set if kind is None else abort.cancel)
         except BaseException:  # interrupted: in peace no longer

@@ -107,6 +107,7 @@ class BlockingProducer(Blocking[Producer]):
             try:
                 token.run_sync_soon(self._notify)
             except trio.RunFinishedError:
+                self._is_notified = False  # nobody looks any more: the next record is refused, too
                 raise ClientClosedError("the producer was closed") from None
 
     def _notify(self) -> None:
@@ -119,6 +120,7 @@ class BlockingProducer(Blocking[Producer]):
             self._has_room.wait()
 
     def _ended(self) -> None:
+        self._is_notified = False  # from now on `enqueue` finds out by itself
         self._has_room.set()
         unheard_count = 0
         while self._handed_over:
