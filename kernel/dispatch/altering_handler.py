@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..contracts.pieces import ListPieces
 from .controller_call import message_of
 from .cordon_check import CordonCheck
+from .long_requests import whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,9 +53,10 @@ class AlteringHandler(ABC):
 
     async def handle_async(self, request: Any, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
+        whole = whole_of(context)  # whether it was sent on, a piece does not tell
         refusals = [
             self._cordons.refusal(
-                resource.resource_type, resource.resource_name, map(self.alteration, resource.configs), context
+                resource.resource_type, resource.resource_name, map(self.alteration, resource.configs), whole
             )
             for resource in request.resources
         ]

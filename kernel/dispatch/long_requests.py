@@ -93,12 +93,17 @@ class LongPlace(TaskPlace):
 
 
 class PieceContext:
-    """The context of a piece of a request: its answer goes to who asked for the piece."""
+    """The context of a piece of a request: its answer goes to who asked for the piece.
+
+    Attributes:
+        response: The answer, once it is there.
+        failure: Why there will be none.
+        whole: The request.
+    """
 
     __slots__ = (
         "_answered",
         "_begun_s",
-        "_request",
         "api_key",
         "api_version",
         "client_id",
@@ -106,11 +111,12 @@ class PieceContext:
         "correlation_id",
         "failure",
         "response",
+        "whole",
     )
 
     def __init__(self, request: RequestContext, begun_s: float | None = None) -> None:
         """Make the context of a piece; `begun_s` is when the first of all its request's pieces was, None for now."""
-        self._request = request
+        self.whole = request
         self._begun_s = trio.current_time() if begun_s is None else begun_s
         self._answered = trio.Event()
         self.api_key = request.api_key
@@ -122,7 +128,7 @@ class PieceContext:
         self.failure = ""
 
     def __repr__(self) -> str:
-        return f"<a piece of {self._request!r}>"
+        return f"<a piece of {self.whole!r}>"
 
     def spent_ms(self) -> int:
         """Return how long ago the request began to be answered."""
@@ -152,11 +158,16 @@ class PieceContext:
 
     async def wait_aside(self, wait: Callable[[], Awaitable[Any]]) -> Any:
         """Wait while others run in the place of the whole request."""
-        return await self._request.wait_aside(wait)
+        return await self.whole.wait_aside(wait)
 
 
 class GaveUpError(Exception):
     """A handler gave up on a piece: there is no answer."""
+
+
+def whole_of(context: RequestContext) -> RequestContext:
+    """Return the request that this is a piece of, or that it is itself."""
+    return context.whole if isinstance(context, PieceContext) else context
 
 
 def left_ms(timeout_ms: int, context: RequestContext) -> int:

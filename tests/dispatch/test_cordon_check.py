@@ -18,6 +18,7 @@ from odradek.kernel.dispatch.cordon_check import CordonCheck
 from odradek.kernel.dispatch.forwarded import InnerRequest
 from odradek.kernel.dispatch.handlers.api_33_alter_configs import AlterConfigsHandler
 from odradek.kernel.dispatch.handlers.api_44_incremental_alter_configs import IncrementalAlterConfigsHandler
+from odradek.kernel.dispatch.long_requests import PieceContext, TaskPlace
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.metadata.image import MetadataImage, ResourceType
 from odradek.kernel.wire.messages import api_33_alter_configs as replacing
@@ -173,3 +174,24 @@ def test_the_rest_of_a_request_is_asked_all_the_same_and_answered_in_its_order(
         ("1", ErrorCode.INVALID_REQUEST),
         ("u", ErrorCode.NONE),
     ]
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_what_another_broker_has_looked_at_is_asked_also_when_it_is_long(*, is_long: bool) -> None:
+    controller = Controller(incremental.IncrementalAlterConfigsResponse, incremental.AlterConfigsResourceResponse)
+    wanted = incremental.AlterConfigsResource(
+        resource_type=ResourceType.BROKER,
+        resource_name="2",
+        configs=[incremental.AlterableConfig(name=CORDONED, value="/z")],
+    )
+    cordons = check()
+    handler = IncrementalAlterConfigsHandler(calls=controller, broker_id=1, config=cordons.config, image=cordons.image)
+    nothing: Any = None
+    envelope: Any = SimpleNamespace(wait_aside=wait_here)
+    sent_on: Any = InnerRequest(nothing, 44, 1, 7, None, nothing, envelope=envelope, place=TaskPlace(None))
+    context: Any = PieceContext(sent_on, 0.0) if is_long else sent_on
+    request = incremental.IncrementalAlterConfigsRequest(resources=[wanted])
+    answer: Any = trio.run(handler.handle_async, request, context)
+
+    assert controller.names == ["2"]
+    assert [row.error_code for row in answer.responses] == [ErrorCode.NONE]
