@@ -334,6 +334,16 @@ def test_throughput_and_latency_are_measured_both_ways(odradek: Any, topic: str)
     assert 0 < produced["latency"]["p50_ms"] <= produced["latency"]["p99_ms"] <= produced["latency"]["max_ms"]
 
 
+def test_what_is_gone_before_it_is_read_ends_no_measure(
+    odradek: Any, topic: str, produce: Any, cli_broker: RunningBroker
+) -> None:
+    produce("a\nb\n")
+    fault = cli_broker.fail_next("Fetch", "OFFSET_OUT_OF_RANGE")
+
+    assert odradek.ok("perf", "consume", topic, "--json").json["records"] == 2
+    assert fault.met_count == 1
+
+
 def test_the_measures_for_people_are_two_lines(odradek: Any, topic: str) -> None:
     done = odradek.ok("perf", "produce", topic, "-n", "50", "--rate", "1000")
 

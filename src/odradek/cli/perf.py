@@ -201,7 +201,8 @@ async def _produce(arguments: argparse.Namespace, settings: dict[str, object], m
 
 
 def _measure_consume(arguments: argparse.Namespace) -> tuple[Measured, Callable[[], Awaitable[None]]]:
-    settings = client_settings(arguments, max_poll_records=POLL_RECORDS)
+    # What retention takes meanwhile is measured no more, what is behind it is.
+    settings = client_settings(arguments, max_poll_records=POLL_RECORDS, auto_offset_reset="earliest")
     what = "from the record's timestamp to its arrival" if arguments.follow else "waiting in a poll"
     measured = Measured(arguments.records, what)
     return measured, functools.partial(_consume, arguments, settings, measured)
