@@ -47,6 +47,8 @@ TURNS_MIN: Final = 3
 """How often each client does something at least once the accidents are over."""
 PAUSE_NS_MAX: Final = 2 * SECOND
 LOOK_S: Final = 0.005
+ASK_S: Final = 0.05
+"""After so long a broker is asked again, which costs it a request."""
 QUIET_S: Final = 5
 PROGRESS_S_MAX: Final = 60
 """So long after an accident something new is decided, at most."""
@@ -224,7 +226,7 @@ class Quorum:
                     raise SimulationError(f"voters are not changed: {refused}")
                 with trio.fail_after(PROGRESS_S_MAX):
                     while await admin.list_partition_reassignments():  # noqa: ASYNC110 - nobody tells
-                        await trio.sleep(LOOK_S)
+                        await trio.sleep(ASK_S)
         self._run.count("replaced disks of voted records")
 
     async def _change_voters(self) -> None:

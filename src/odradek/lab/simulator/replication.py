@@ -46,6 +46,8 @@ HASTE: Final = 100
 """So many turns after an accident has begun or ended producers take their time."""
 LOOK_S: Final = 0.001
 """So often somebody looks whether records are on their way: then an accident may come."""
+ASK_S: Final = 0.05
+"""After so long a broker is asked again, which costs it a request."""
 QUIET_S: Final = 30
 MOVED_S_MAX: Final = 300
 """So long voters may take until they are again who they were."""
@@ -226,7 +228,7 @@ class Replication:
             await self._reassign(admin, {each: self._moves.sample(brokers, len(brokers)) for each in moved})
             with trio.move_on_after(MOVED_S_MAX):
                 while await admin.list_partition_reassignments():  # noqa: ASYNC110 - nobody tells
-                    await trio.sleep(LOOK_S)
+                    await trio.sleep(ASK_S)
                 self._run.count("changes of voters", len(moved))
                 return
             raise SimulationError(f"voters have not changed after {MOVED_S_MAX} s")

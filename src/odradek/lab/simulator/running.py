@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import trio
 
-from .scheduling import deterministic_scheduling
+from .scheduling import deterministic_scheduling, runnable_now
 from .seeds import SCHEDULING
 from .world import SECOND, SimulationError, nanoseconds_at
 
@@ -63,9 +63,11 @@ class WorldClock(trio.abc.Clock):
         self.failure: Exception | KeyboardInterrupt | None = None
         self.broken_off: SimulationError | None = None
         self.scope = trio.CancelScope()
+        self._is_anybody_runnable: Callable[[], bool]
 
     def start_clock(self) -> None:
         """See `trio.abc.Clock`."""
+        self._is_anybody_runnable = runnable_now()
 
     def current_time(self) -> float:
         """See `trio.abc.Clock`. trio itself asks once in each of its passes."""
@@ -84,21 +86,31 @@ class WorldClock(trio.abc.Clock):
         return world.now_ns / SECOND
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """See `trio.abc.Clock`: lets the next thing happen."""
-        world = self._world
+        """See `trio.abc.Clock`: lets things happen until somebody can run, as if trio had looked after each."""
         if self._is_done:
             return math.inf  # trio puts its own things away, and wakes itself for it by a real socket
+        deadline_ns = nanoseconds_at(deadline)
+        while self._let_next_happen(deadline_ns) and not self._is_anybody_runnable():
+            if self.current_time() >= deadline:
+                break
+        return 0
+
+    def _let_next_happen(self, deadline_ns: int | None) -> bool:
+        """Let the next thing happen; return whether the run goes on."""
+        world = self._world
         try:
-            has_next = world.advance(nanoseconds_at(deadline))
+            has_next = world.advance(deadline_ns)
         except Exception as error:  # a bug of the simulator, or what a check of it found: it is the run's
             self._fail(error)
-            return 0
+            return False
         if not has_next:
             self._give_up("nobody will ever go on: all tasks wait, and nothing is going to happen")
-        elif self._end_ns is not None and world.now_ns > self._end_ns:
+            return False
+        if self._end_ns is not None and world.now_ns > self._end_ns:
             self._end_ns = None
             self._give_up(f"it did not end within {world.elapsed_ns / SECOND:.0f} s of virtual time")
-        return 0
+            return False
+        return True
 
     def done(self) -> None:
         """Let no more time pass: the run's task has ended."""

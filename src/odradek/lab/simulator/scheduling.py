@@ -12,9 +12,10 @@ that and of trio's other bookkeeping could differ between two runs of one seed, 
 | worker threads, signals, sockets | the machine | none: `threads.py`, `network.py` |
 | runs in other threads | they draw from the same source | each thread draws from its own |
 
-The switch, `_ALLOW_DETERMINISTIC_SCHEDULING`, and the source, `_r`, are private to trio.
-`tests/lab/simulator/test_scheduling.py` fails when a version of trio has them no more, or when they no longer do what
-is said here: on the newest version in the gate, on the oldest that is allowed by `tox -e trio-oldest`.
+The switch, `_ALLOW_DETERMINISTIC_SCHEDULING`, and the source, `_r`, are private to trio; so is where it keeps who can
+run, by which a pass is spared in which nobody would. `tests/lab/simulator/test_scheduling.py` fails when a version of
+trio has them no more, or when they no longer do what is said here: on the newest version in the gate, on the oldest
+that is allowed by `tox -e trio-oldest`.
 
 A task that stands still is taken out of its batch before that is shuffled, and put into the next one when it goes on.
 """
@@ -30,13 +31,14 @@ from .logs import living
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .machine import Process
 
 MODULE: Final = "trio._core._run"
 SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
 SOURCE: Final = "_r"
+CONTEXT: Final = "GLOBAL_RUN_CONTEXT"
 
 
 class _Turns:
@@ -66,7 +68,13 @@ class _Turns:
             batch.clear()
             for task in ready:
                 self._standing.get(task.context.get(living), batch).append(task)
-        self.source.shuffle(batch)
+        if len(batch) > 1:
+            self.source.shuffle(batch)
+
+    @property
+    def has_freed(self) -> bool:
+        """Whether somebody goes on who stood still."""
+        return bool(self._freed)
 
 
 _turns: Final[ContextVar[_Turns | None]] = ContextVar("turns", default=None)
@@ -94,7 +102,7 @@ def deterministic_scheduling(source: random.Random) -> Iterator[None]:
         RuntimeError: This version of trio does not have what is needed.
     """
     run: Any = importlib.import_module(MODULE)
-    missing = [name for name in (SWITCH, SOURCE) if not hasattr(run, name)]
+    missing = [name for name in (SWITCH, SOURCE, CONTEXT) if not hasattr(run, name)]
     if missing:
         raise RuntimeError(f"this version of trio cannot be simulated with: {MODULE} has no {', '.join(missing)}")
     before = {name: getattr(run, name) for name in (SWITCH, SOURCE)}
@@ -117,6 +125,14 @@ def stand_still(process: Process) -> None:
 def go_on(process: Process) -> None:
     """Let the tasks of a process go on with trio's next pass."""
     _turns_of_run().go_on(process)
+
+
+def runnable_now() -> Callable[[], bool]:
+    """Return what says, from now on in this run, whether a pass of trio would do anything but look at deadlines."""
+    run: Any = importlib.import_module(MODULE)
+    runner, turns = getattr(run, CONTEXT).runner, _turns_of_run()
+    ready, calls = runner.runq, runner.entry_queue
+    return lambda: bool(ready) or turns.has_freed or calls.size() > 0
 
 
 def _turns_of_run() -> _Turns:

@@ -34,14 +34,14 @@ class Stream(trio.abc.HalfCloseableStream):
             await self.socket.wait_ready(WRITE)
             if self._is_closed:
                 raise trio.ClosedResourceError("this stream was closed")
-            if position == len(view):
-                return
             try:
-                position += self.socket.send(view[position:])
+                position += self.socket.send(view[position:]) if view else 0
             except BlockingIOError:
                 continue
             except OSError as error:
                 raise trio.BrokenResourceError(f"socket connection broken: {error}") from error
+            if position == len(view):
+                return
 
     async def wait_send_all_might_not_block(self) -> None:
         """See `trio.abc.SendStream`."""

@@ -98,21 +98,31 @@ class Threads:
         dropped if `abandon_on_cancel` says so.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        async with limiter or self._limiter:
-            context = contextvars.copy_context()
-            work = _Work(lambda: context.run(function, *args), trio.lowlevel.current_task())
-            self._works[work] = None
-            self._world.after(between(self._random, MICROSECOND, BEGIN_NS_MAX), self._do, work)
+        limiter = limiter or self._limiter
+        try:
+            limiter.acquire_nowait()
+        except trio.WouldBlock:  # a free one costs no turn
+            await limiter.acquire()
+        try:
+            return await self._run(function, args, abandon_on_cancel=abandon_on_cancel)
+        finally:
+            limiter.release()
 
-            def abort(raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
-                work.raise_cancel = raise_cancel
-                if abandon_on_cancel or self._is_dead:
-                    work.task = None
-                    return trio.lowlevel.Abort.SUCCEEDED
-                return trio.lowlevel.Abort.FAILED
+    async def _run(self, function: Callable[[Unpack[A]], T], args: tuple[*A], *, abandon_on_cancel: bool) -> T:
+        context = contextvars.copy_context()
+        work = _Work(lambda: context.run(function, *args), trio.lowlevel.current_task())
+        self._works[work] = None
+        self._world.after(between(self._random, MICROSECOND, BEGIN_NS_MAX), self._do, work)
 
-            result: T = await trio.lowlevel.wait_task_rescheduled(abort)
-            return result
+        def abort(raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
+            work.raise_cancel = raise_cancel
+            if abandon_on_cancel or self._is_dead:
+                work.task = None
+                return trio.lowlevel.Abort.SUCCEEDED
+            return trio.lowlevel.Abort.FAILED
+
+        result: T = await trio.lowlevel.wait_task_rescheduled(abort)
+        return result
 
     def new_event(self) -> Event:
         """Return an event that nothing has set."""
