@@ -79,6 +79,16 @@ def test_a_log_breaks_a_rule(rule: str, places: tuple[int, ...], now_ms: int) ->
         Told().read(*places, now_ms=now_ms, began_ms=now_ms - 10)
 
 
+def test_a_tombstone_of_an_aborted_transaction_excuses_nothing() -> None:
+    told = Told(is_last_kept=False)
+    told.oracle.settled([told.writes[3]], WriteFate.ABORTED)
+    aborted = told.oracle.sent("b", 0, is_tombstone=True, now_ms=0)
+    told.oracle.settled([aborted], WriteFate.ABORTED)
+
+    with pytest.raises(PromiseBrokenError, match=r"^last: of key b nothing is there"):
+        told.read(2, now_ms=RETENTION_MS)
+
+
 def test_records_of_a_key_stand_in_their_order() -> None:
     with pytest.raises(PromiseBrokenError, match=r"^order: b/0 was read after b/1"):
         Told().read(2, 3, 1, offsets=(0, 1, 2))

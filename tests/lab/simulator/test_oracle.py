@@ -64,6 +64,17 @@ def test_a_log_breaks_a_rule(rule: str, log: list[tuple[int, str]]) -> None:
         made.check_log(0, log)
 
 
+def test_who_reads_on_is_given_the_next_record_or_begins_again() -> None:
+    made = oracle()
+    for expected, offset in ((0, 0), (1, 1), (2, 0), (1, 1)):
+        made.followed(0, expected, offset)
+
+    with pytest.raises(PromiseBrokenError, match=r"^gap: partition 0 was read up to 2, and then came 3"):
+        made.followed(0, 2, 3)
+    made.rotted(0, 2)
+    made.followed(0, 2, 3)
+
+
 def test_an_offset_is_acknowledged_for_one_record() -> None:
     made = oracle()
     made.acknowledged(FIRST, 0, NOW)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import attrs
 import pytest
 
+from odradek.kernel.contracts.coordinator import CoordinatorResult
 from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.partitions.marker_writer import LocalMarkerWriter
@@ -15,6 +16,7 @@ from odradek.lab.simulator.oracle import PromiseBrokenError
 from odradek.lab.simulator.runs import run_seed
 from odradek.lab.simulator.transaction_oracle import Fate, Transaction, TransactionOracle
 from odradek.lab.simulator.transactions import TRANSACTIONS
+from odradek.plugins.transactions.shard import TransactionShard
 
 
 class Told:
@@ -120,8 +122,17 @@ def commit_what_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalMarkerWriter, "write", write_commit)
 
 
+def never_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave transactions open whose producers have gone."""
+    monkeypatch.setattr(
+        TransactionShard, "abort_timed_out", lambda _shard, _now_ms: CoordinatorResult([], None, is_atomic=False)
+    )
+
+
 @pytest.mark.unmeasured
-@pytest.mark.parametrize(("sabotage", "seeds_max"), [(lose_markers, 20), (commit_what_is_aborted, 20)])
+@pytest.mark.parametrize(
+    ("sabotage", "seeds_max"), [(lose_markers, 20), (commit_what_is_aborted, 20), (never_time_out, 20)]
+)
 def test_sabotage_is_found_within_so_many_seeds(
     sabotage: Callable[[pytest.MonkeyPatch], None], seeds_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

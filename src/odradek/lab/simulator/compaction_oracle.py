@@ -187,7 +187,8 @@ class CompactionOracle:
         if found is not None and found.number >= last.number:
             return
         # A tombstone may have gone: this one, or one that came later.
-        tombstones = [write for write in self._writes[last.key][last.number :] if write.is_tombstone]
+        later = self._writes[last.key][last.number :]
+        tombstones = [write for write in later if write.is_tombstone and write.fate is not WriteFate.ABORTED]
         gone = [write for write in tombstones if write.sent_ms + self._delete_retention_ms <= now_ms]
         what = "nothing" if found is None else found.name
         if not gone:

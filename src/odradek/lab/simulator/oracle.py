@@ -180,6 +180,14 @@ class Oracle:
             what = f"partition {partition}, offset {offset} was acknowledged for {promised} and is {value}"
             raise PromiseBrokenError("place", what)
 
+    def followed(self, partition: int, expected: int, offset: int) -> None:
+        """Check that a consumer that reads on was given the next record, or begins again further below.
+
+        Where offsets may lie between records, as those of leaders' own, nothing is known of it.
+        """
+        if self._is_dense and offset > expected and expected < self._rotten.get(partition, FAR):
+            raise PromiseBrokenError("gap", f"partition {partition} was read up to {expected}, and then came {offset}")
+
     def _check_origin(self, partition: int, offset: int, value: str) -> None:
         sent = self._sent.get(value)
         if sent is None or sent.partition != partition:

@@ -88,10 +88,12 @@ async def read_logs(
     return {number: [(record.offset, text_of(record.value)) for record in records] for number, records in found.items()}
 
 
-async def read_ends(cluster: Cluster, topic: str, partitions_count: int) -> dict[int, int]:
-    """Return where every partition ends."""
+async def read_ends(
+    cluster: Cluster, topic: str, partitions_count: int, settings: Mapping[str, object] | None = None
+) -> dict[int, int]:
+    """Return where every partition ends, for a consumer with these settings."""
     partitions = [TopicPartition(topic, number) for number in range(partitions_count)]
-    async with cluster.consumer("reader") as consumer:
+    async with cluster.consumer("reader", settings or {}) as consumer:
         ends = await consumer.end_offsets(partitions)
     return {place.partition: end for place, end in ends.items()}
 

@@ -70,6 +70,7 @@ class RecordLoad:
         self._load = load
         self._turns = turns
         self._numbers = itertools.count()
+        self._read_up_to: dict[int, int] = {}
 
     # -- producers ---------------------------------------------------------------------------------------------------
 
@@ -132,6 +133,9 @@ class RecordLoad:
         await read_on(self._cluster, "consumer-1", TOPIC, self._load.partitions, settings, self._delivered)
 
     def _delivered(self, record: ConsumerRecord) -> None:
+        self._run.count("delivered while it goes on")
+        self._oracle.followed(record.partition, self._read_up_to.get(record.partition, 0), record.offset)
+        self._read_up_to[record.partition] = record.offset + 1
         self._oracle.delivered(record.partition, record.offset, text_of(record.value), self._run.world.now_ns)
 
     async def check(self) -> None:

@@ -260,6 +260,17 @@ class Replication:
                     raise PromiseBrokenError("agreement", f"partition {number} differs below {end}: {one}, {other}")
         self._run.count("agreements")
 
+    def _check_at_rest(self) -> None:
+        """Check that nothing is left to be committed, or told: all replicas of a partition end in one place."""
+        for number in range(self._plan.partitions):
+            ends = set()
+            for host in self._cluster.brokers.values():
+                assert host.broker is not None, "all brokers live between accidents"
+                replica = host.broker.parts.logs.replicas.get(TOPIC, number)
+                ends |= {replica.log.log_end_offset, replica.high_watermark, replica.last_stable_offset}
+            if len(ends) > 1:
+                raise PromiseBrokenError("at rest", f"replicas of partition {number} end at each of {sorted(ends)}")
+
     def _turns(self) -> Iterator[int]:
         numbers = itertools.count()
         while not (self._are_accidents_over and next(numbers) >= TURNS_MIN):
@@ -272,6 +283,7 @@ class Replication:
         await trio.sleep(QUIET_S)
         await self._accidents.wait_in_sync()
         self._check_agreement()
+        self._check_at_rest()
         await self._load.check()
 
 

@@ -19,14 +19,15 @@ from odradek.kernel.peers.errors import ClientError
 from .accidents import Accidents
 from .cluster import Cluster
 from .committing import commit
-from .reading import read_logs, read_on, text_of
+from .oracle import PromiseBrokenError
+from .reading import read_ends, read_logs, read_on, text_of
 from .runs import Run, Scenario, main_of
 from .seeds import WORKLOAD, between, is_chosen
 from .transaction_oracle import Fate, Transaction, TransactionOracle
 from .world import MICROSECOND, MILLISECOND, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from random import Random
 
     from odradek.client.fetched_records import ConsumerRecord
@@ -100,7 +101,15 @@ class TransactionLoad:
 
     async def check(self) -> None:
         """Read everything, and hold it against what was told; count what happened."""
-        self._oracle.check(await read_logs(self._cluster, TOPIC, self._plan.partitions, COMMITTED))
+        partitions = self._plan.partitions
+        self._oracle.check(await read_logs(self._cluster, TOPIC, partitions, COMMITTED))
+        ends = await read_ends(self._cluster, TOPIC, partitions)
+        if ends != (readable := await read_ends(self._cluster, TOPIC, partitions, COMMITTED)):
+            raise PromiseBrokenError(
+                "ended",
+                f"a transaction is open for ever: partitions end at {ends}, for readers "
+                f"of what is committed at {readable}",
+            )
         for fate, count in self._oracle.counts.items():
             self._run.count(f"transactions, {fate.value}", count)
         self._run.count("delivered", self._oracle.delivered_count)
@@ -116,22 +125,25 @@ class TransactionLoad:
             "linger.ms": 0,
         }
         source = self._run.world.seeds.stream(WORKLOAD, name)
-        number = 0
+        number, served = 0, False
         while True:
             try:
                 async with self._cluster.producer(name, settings) as producer:
-                    while not (self._is_over() and number >= TRANSACTIONS_MIN):
-                        number += 1
-                        await self._transact(producer, Transaction(name, number), source)
+                    while not (served and number >= TRANSACTIONS_MIN):  # until one is committed when all is well again
+                        number, is_over = number + 1, self._is_over()
+                        is_committed = await self._transact(producer, Transaction(name, number), source)
+                        served = served or (is_over and is_committed)
                         await trio.sleep(between(source, MICROSECOND, self._pause_ns_max()) / SECOND)
-                    return
+                    break
             except ClientError as error:
                 self._run.count("producers that gave up")
                 self._run.world.note("gave up", name, type(error).__name__)
                 await trio.sleep(0.1)
+        if is_chosen(source, 0.5):
+            await self._leave(name, settings, Transaction(name, number + 1), source)
 
-    async def _transact(self, producer: Producer, transaction: Transaction, source: Random) -> None:
-        """Make one transaction; raises when nobody knows what became of it."""
+    async def _transact(self, producer: Producer, transaction: Transaction, source: Random) -> bool:
+        """Make one transaction; return whether it was committed; raises when nobody knows what became of it."""
         fate = Fate.UNKNOWN
         self._oracle.begun(transaction)
         self.open_count += 1
@@ -154,6 +166,26 @@ class TransactionLoad:
         finally:
             self.open_count -= 1
             self._oracle.ended(transaction, fate)
+        return fate is Fate.COMMITTED
+
+    async def _leave(self, name: str, settings: Mapping[str, object], transaction: Transaction, source: Random) -> None:
+        """Have a process of a producer be killed with a transaction open: the coordinator is to end it."""
+        host = f"{name}'s last"
+
+        async def main() -> None:
+            async with self._cluster.producer(host, settings) as producer:
+                await producer.begin_transaction()
+                partition = source.randrange(self._plan.partitions)
+                await producer.enqueue(TOPIC, self._oracle.sent(transaction, partition), partition=partition)
+                await producer.flush()
+                self._run.count("producers that were killed")
+                self._cluster.client_host(host).kill_process()
+
+        self._oracle.begun(transaction)
+        try:
+            await self._cluster.run_client(host, main)
+        finally:
+            self._oracle.ended(transaction, Fate.UNKNOWN)
 
     async def consume(self) -> None:
         """Read on, until cancelled."""
