@@ -41,7 +41,7 @@ def forget_what_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     ("sabotage", "rule", "seeds"),
     [
         (give_back_early, "early", range(1, 3)),
-        (take_what_was_aborted, "aborted", range(1, 3)),
+        (take_what_was_aborted, "aborted", range(3, 5)),
         (forget_what_was_taken, "once", range(8, 11)),  # somebody else has to lead the dead letters
     ],
 )
