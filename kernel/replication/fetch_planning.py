@@ -114,10 +114,6 @@ class Followed:
             and replica.leader_epoch == asked.partition.current_leader_epoch
         )
 
-    def is_still(self, asked: Wish) -> bool:
-        """Return whether the replica, which `may_take` an answer, still stands where it asked from."""
-        return self.replica.log.log_end_offset == asked.partition.fetch_offset
-
 
 class Wanted(NamedTuple):
     """What is to be asked for now.

@@ -314,7 +314,7 @@ class Fetcher:
         if self._voters and self._parts.voting is not None:
             self._tell_voting(self._parts.voting, wanted, told, refused)
         await self._flush(staged)
-        self._note_leader({each.replica: each for each in (*self._told, *told)}.values())
+        self._note_leader({each.replica: each for each in (*self._told, *told)}.values() if self._told else told)
         for followed, taken in lost:
             await (self._find_range if taken is Taken.OUT_OF_RANGE else self._find_store_start)(followed)
 
@@ -336,7 +336,7 @@ class Fetcher:
                     and asked.topic_id == topic.topic_id
                     and followed.may_take(asked)
                 ):
-                    is_still = followed.is_still(asked)
+                    is_still = followed.replica.log.log_end_offset == asked.partition.fetch_offset
                     if is_still or tells_of_leader(answer):
                         yield followed, answer, is_still
 
@@ -369,10 +369,7 @@ class Fetcher:
         followed.due_ms = self._parts.clock.monotonic_ms() + pause_ms
 
     async def _flush(self, replicas: list[Replica]) -> bool:
-        """Flush where the topic wants it before records count; return whether there was any.
-
-        In most cases it is waited for, and told with the next request. What takes long goes on beside the fetches.
-        """
+        """Flush where the topic wants it, and wait for it unless it takes long; return whether there was any."""
         new = self._flushes.ask(replicas)
         if new:
             await self._flushes.wait(new, self._parts.settings().voters_wait_ms_max)
@@ -419,7 +416,8 @@ class Fetcher:
 
     def _note_leader(self, told: Collection[_Told]) -> None:
         """Take note of what leaders tell, as far as it counts here; of what is not flushed yet once more when it is."""
-        progressed, self._told = [], [each for each in told if wants_flush(each.replica)]
+        progressed = []
+        self._told = [each for each in told if wants_flush(each.replica)] if self._flushes.is_busy else ()
         for replica, leader_epoch, answer in told:
             if replica.offline_reason is not None or replica.is_leader or replica.leader_epoch != leader_epoch:
                 continue

@@ -55,7 +55,10 @@ class FollowerFlushes:
 
     def ask(self, replicas: Iterable[Replica]) -> list[Replica]:
         """Have those flushed that want it; return who was not asked for before."""
-        new = [replica for replica in replicas if replica not in self._queue and wants_flush(replica)]
+        behind = [
+            replica for replica in replicas if replica.appended_offset < replica.log.log_end_offset
+        ]  # most have none
+        new = [replica for replica in behind if replica not in self._queue and wants_flush(replica)]
         self._queue.update(dict.fromkeys(new))
         if new:
             self._wanted.set()
