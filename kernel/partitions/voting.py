@@ -41,6 +41,16 @@ class CalmElection(Election, Protocol):
         """
         ...
 
+    @property
+    def is_hurried(self) -> bool:
+        """Whether it waits for a part of a second, so that time is to be told often: for its turn to stand, say."""
+        ...
+
+
+def is_hurried(election: Election) -> bool:
+    """Say whether an election waits for a part of a second; one that does not say so waits for longer."""
+    return bool(getattr(election, "is_hurried", False))
+
 
 class Voting(Protocol):
     """Who carries out what the elections of a broker decide that vote. Owned by the reactor's task."""

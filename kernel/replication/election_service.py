@@ -18,6 +18,7 @@ import trio
 from ..contracts.election import FetchEnded, PeerMessage
 from ..errors import ErrorCode, KafkaError
 from ..partitions.election_driver import EFFECTS_MAX, endless, walk
+from ..partitions.voting import is_hurried
 from ..purgatory.timing_wheel import until_beat_ms
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class ElectionService:
                 self._effects_left = EFFECTS_MAX
                 now_ms = self._clock.monotonic_ms()
                 self._election.tick(now_ms)
-                if self._election.ready() is not None:
+                if self._election.ready() is not None or is_hurried(self._election):
                     self._restless_ms = now_ms
                 await self._carry_out(send)
                 is_calm = now_ms - self._restless_ms >= UNREST_MS

@@ -31,7 +31,7 @@ from ..errors import ErrorCode, StorageError, error_code
 from ..machine.turnstile import take_turn
 from ..partitions.election_driver import leads_in
 from ..partitions.quiet_followers import followers_heard, tell_heard
-from ..partitions.voting import Votes
+from ..partitions.voting import Votes, is_hurried
 from ..purgatory.timing_wheel import until_beat_ms
 from .calm_voters import CalmVoters, Heard
 from .heard_leaders import HeardLeaders
@@ -191,7 +191,7 @@ class VotingReplicas:
         self._wake(replica)
         try:
             replica.election.step(event)
-            if replica.election.ready() is not None:
+            if replica.election.ready() is not None or is_hurried(replica.election):
                 self.note(replica)
         except Exception as error:  # a plugin's: its partition pays, nobody else
             self.fail(replica, error)
@@ -428,7 +428,7 @@ class VotingReplicas:
                 return
             tell_heard(replica)
             replica.election.tick(now_ms)
-            if replica.election.ready() is None:
+            if replica.election.ready() is None and not is_hurried(replica.election):
                 return
             rounds = self._voting.get(replica)
             leads_on = replica.is_leader and leads_in(replica.election, replica.leader_epoch)

@@ -235,6 +235,11 @@ class QuorumElection:
         is_following = replica.state is State.FOLLOWER and replica.has_fetched
         return replica.timeouts.fetch_ms if is_following else 0
 
+    @property
+    def is_hurried(self) -> bool:
+        """See `partitions.voting`: its leader is gone, and its turn to stand comes soon."""
+        return self._replica.is_hurried and self._replica.state is State.FOLLOWER
+
     def _end_input(self, high_watermark: int) -> None:
         replica = self._replica
         if replica.leadership is not None:

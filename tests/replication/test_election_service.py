@@ -187,6 +187,27 @@ def test_time_passes_slower_where_only_fetches_are_answered_until_something_else
     run(body)
 
 
+def test_an_election_that_waits_for_its_turn_hears_of_time_often() -> None:
+    class Hurried(Answering):
+        """An election whose leader is gone: its own turn to stand comes soon."""
+
+        is_hurried = False
+
+    async def body() -> None:
+        election = Hurried()
+        async with running(election) as rig:
+            await trio.sleep(UNREST_MS / 1000)
+            election.is_hurried = True
+            await trio.sleep(CALM_TICK_MS / 1000)
+            election.ticks.clear()
+            await trio.sleep(10 * TICK_MS / 1000)
+            hurried = list(rig.election.ticks)
+
+        assert 10 <= len(hurried) <= 12
+
+    run(body)
+
+
 def test_who_asks_is_answered_when_what_it_rests_on_is_kept() -> None:
     async def body() -> None:
         async with running(is_quick=False) as rig, trio.open_nursery() as nursery:

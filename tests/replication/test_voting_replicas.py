@@ -238,6 +238,26 @@ def test_who_gives_a_vote_while_an_older_leader_is_being_kept_follows_that_one_n
     run(body)
 
 
+def test_voters_of_a_silent_leader_have_turns_also_where_the_first_of_them_is_gone(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, 1, 2, 3, 4, 5, election="quorum", brokers=5) as cluster:
+            leader = await led(cluster, 1, 2, 3, 4, 5)
+            first, *others = sorted(each.broker_id for each in followers(cluster))
+            cluster.cut(first, leader.broker_id, *others)
+            await trio.sleep(4)
+            epoch = leader.replica().leader_epoch
+            assert leader.replica().is_leader
+            cluster.cut(leader.broker_id, *others)
+            began_s = trio.current_time()
+            await cluster.wait("another leads", lambda: any(cluster.nodes[each].replica().is_leader for each in others))
+
+            (now_leads,) = [each for each in others if cluster.nodes[each].replica().is_leader]
+            assert cluster.nodes[now_leads].replica().leader_epoch == epoch + 1
+            assert trio.current_time() - began_s < 2.8
+
+    run(body)
+
+
 def test_nobody_leads_without_a_majority(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path, election="quorum") as cluster:

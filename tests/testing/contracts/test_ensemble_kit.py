@@ -126,7 +126,7 @@ class Makes(Careless):
 ISR, QUORUM = IsrElectionFactory(), QuorumElectionFactory()
 MISTAKES = [
     (LetsAnybodyLead(ISR), Crash.PROCESS, Promise.COMPLETE_LEADER, 0),
-    (ForgetsVotes(QUORUM), Crash.PROCESS, Promise.ONE_LEADER, 20),
+    (ForgetsVotes(QUORUM), Crash.PROCESS, Promise.ONE_LEADER, 100),
     (ForgetsEverything(QUORUM), Crash.POWER, Promise.MATCHING_LOGS, 290),
     (NeverDoubts(QUORUM), Crash.POWER, Promise.COMPLETE_LEADER, 0),
     (Makes(CommitsTheFastest), Crash.PROCESS, Promise.COMPLETE_LEADER, 0),
