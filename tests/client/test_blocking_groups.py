@@ -233,8 +233,12 @@ def test_a_producer_whose_thread_has_ended_by_itself_takes_no_record_and_says_wh
             producer.enqueue(topic, bytes(2_000_000), on_delivery=leave)
             producer._is_over.wait()
             for _ in range(3):
-                with pytest.raises(ClientClosedError):
+                with pytest.raises(ClientClosedError) as refused:
                     producer.enqueue(topic, "late")
+                assert isinstance(refused.value.__cause__, SystemExit)
+            with pytest.raises(ClientClosedError) as refused:
+                producer.flush()
+            assert isinstance(refused.value.__cause__, SystemExit)
 
     with pytest.raises(SystemExit, match="ends its thread"):
         go_on()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import pytest
 import trio
@@ -82,6 +83,59 @@ def test_what_comes_after_an_interrupted_read_is_neither_taken_nor_committed(
             values += [int(record.value) for record in read(consumer)]
 
     assert values == [0, 1, 2]
+
+
+def test_an_iteration_that_is_interrupted_again_and_again_leaves_out_no_record(bootstrap: str) -> None:
+    async def make() -> str:
+        topic = await make_topic(bootstrap, 1)
+        await fill(bootstrap, topic, 20_000, 1)
+        return topic
+
+    topic = trio.run(make)
+    offsets: list[int] = []
+    interruptions = 0
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with consumer_of(bootstrap, name("g")) as consumer:
+            consumer.assign([(topic, 0)])
+            while len(offsets) < 20_000:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+                    for record in consumer:
+                        offsets.append(record.offset)
+                        if len(offsets) == 20_000:
+                            break
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except KeyboardInterrupt:
+                    interruptions += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+    assert offsets == list(range(20_000))
+    assert interruptions > 3
+
+
+def test_a_producer_that_was_interrupted_as_it_told_of_a_record_goes_on(bootstrap: str) -> None:
+    topic = trio.run(make_topic, bootstrap, 1)
+
+    class Interrupted:
+        """A token by which nothing is told: the signal comes first."""
+
+        def run_sync_soon(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+    with BlockingProducer({"bootstrap.servers": bootstrap}) as producer:
+        token = producer._token
+        producer._token = cast("trio.lowlevel.TrioToken", Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            producer.enqueue(topic, "0")
+        producer._token = token
+        producer.flush()
+        producer.enqueue(topic, "1")
+    with consumer_of(bootstrap, name("g")) as consumer:
+        consumer.assign([(topic, 0)])
+        assert [next(consumer).value for _ in range(2)] == [b"0", b"1"]
 
 
 def test_a_consumer_that_is_interrupted_while_it_leaves_has_left(bootstrap: str) -> None:

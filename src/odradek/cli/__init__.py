@@ -172,12 +172,12 @@ def _flush_output() -> int:
     return EXIT_DONE
 
 
-def drop_unwritten() -> None:
-    """Try to write what is still buffered, and let go what nobody takes.
+def drop_unwritten(*streams: TextIO) -> None:
+    """Try to write what is still buffered, of these or both, and let go what nobody takes: no more is written then.
 
     The end of the process would try it once more, and make of a failure a status that tells nothing: 120.
     """
-    for stream in (sys.stdout, sys.stderr):
+    for stream in streams or (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):  # or it is closed

@@ -178,7 +178,7 @@ async def _serve(
                 for listener in listeners:
                     print(f"ready {listener.advertised}\n", end="", flush=True)  # one write: others have this pipe, too
             except OSError:  # who waited for the first line is gone, or the disk full: it serves all the same
-                drop_unwritten()
+                drop_unwritten(sys.stdout)  # and standard error is its log, which goes on when there is room
             note_ready()
             nursery.start_soon(broker.warm_up)
             await broker.wait_stopped()

@@ -141,7 +141,7 @@ class Blocking(Generic[C]):
         try:
             return trio.from_thread.run(call.run, trio_token=token)
         except (trio.RunFinishedError, trio.Cancelled):
-            raise ClientClosedError("the client was closed") from None
+            raise ClientClosedError("the client was closed") from self._failure
         except BaseException:
             if not call.has_failed:
                 with suppress(RuntimeError, trio.Cancelled):  # the client's thread has ended, or is this one
@@ -153,7 +153,7 @@ class Blocking(Generic[C]):
         try:
             return trio.from_thread.run_sync(partial(function, *args, **named), trio_token=self._open_token())
         except trio.RunFinishedError:
-            raise ClientClosedError("the client was closed") from None
+            raise ClientClosedError("the client was closed") from self._failure
 
     def _open_token(self) -> trio.lowlevel.TrioToken:
         if self._token is None:

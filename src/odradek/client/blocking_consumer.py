@@ -165,11 +165,15 @@ class BlockingConsumer(Blocking[Consumer]):
 
     def __next__(self) -> ConsumerRecord:
         """Return the next record, waiting for ever; positions are ahead, by what was polled for the iteration."""
+        held_back = self._held_back
         while True:
-            if not self._held_back:
+            if not held_back:
                 self._call(self._client.poll_iterated)
             try:
-                return self._held_back.pop()
+                # No call: Python looks for signals, and for other threads, behind one, and the record would be nobody's.
+                record = held_back[-1]
+                del held_back[-1]
+                return record
             except IndexError:  # another thread has taken it, or sought, just now
                 continue
 

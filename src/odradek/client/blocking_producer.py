@@ -106,9 +106,11 @@ class BlockingProducer(Blocking[Producer]):
             self._is_notified = True
             try:
                 token.run_sync_soon(self._notify)
-            except trio.RunFinishedError:
-                self._is_notified = False  # nobody looks any more: the next record is refused, too
-                raise ClientClosedError("the producer was closed") from None
+            except BaseException as error:  # nobody was told: the next record is to find that out, too
+                self._is_notified = False
+                if isinstance(error, trio.RunFinishedError):
+                    raise ClientClosedError("the producer was closed") from self._failure
+                raise
 
     def _notify(self) -> None:
         self._arrived.set()
@@ -215,6 +217,7 @@ class BlockingProducer(Blocking[Producer]):
 
     async def _at_rest(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something once the producer has all that was handed over."""
+        self._arrived.set()  # who handed something over may have been interrupted before that was told
         while self._handed_over or self._is_busy:
             await self._rested.wait()
         await work()

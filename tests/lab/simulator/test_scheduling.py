@@ -161,6 +161,36 @@ def test_sleeping_takes_virtual_time_alone() -> None:
     assert world.elapsed_ns == pytest.approx(3600 * SECOND, abs=10)
 
 
+def test_who_is_woken_has_a_turn_before_the_next_event() -> None:
+    world = World(Seeds(1))
+    order: list[str] = []
+
+    async def main() -> None:
+        woken = trio.Event()
+        token = trio.lowlevel.current_trio_token()
+        world.after(10, order.append, "nobody is woken")
+        world.after(20, woken.set)
+        world.after(30, token.run_sync_soon, order.append, "asked for by a thread")
+        world.after(40, order.append, "nobody is woken")
+        world.after(2 * SECOND, order.append, "behind a deadline")
+        await woken.wait()
+        order.append("woken")
+        await trio.sleep(1)
+        order.append("has slept")
+        await trio.sleep(2)
+
+    run_in_world(world, main)
+
+    assert order == [
+        "nobody is woken",
+        "woken",
+        "asked for by a thread",
+        "nobody is woken",
+        "has slept",
+        "behind a deadline",
+    ]
+
+
 def test_an_event_comes_between_two_deadlines() -> None:
     world = World(Seeds(1))
     seen: list[str] = []
