@@ -219,8 +219,11 @@ def _slow_due_ms(followed: Followed, now_ms: int) -> int:
 
 
 def _epoch_below(log: PartitionLog, offset: int) -> int:
-    """Return the epoch of the last record below an offset, -1 where the log does not know it."""
-    return next((epoch for epoch, start_offset in reversed(log.epoch_entries()) if start_offset < offset), NO_EPOCH)
+    """Return the epoch of the last record below an offset, or of where the log begins; -1 where it does not know it."""
+    for epoch, start_offset in reversed(log.epoch_entries()):
+        if start_offset < offset or start_offset == log.log_start_offset:
+            return epoch
+    return NO_EPOCH
 
 
 def offset_request(replica: Replica, replica_id: int, timestamp: int) -> ListOffsetsRequest:

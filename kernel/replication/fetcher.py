@@ -121,6 +121,7 @@ class _Told(NamedTuple):
     replica: Replica
     leader_epoch: int
     answer: PartitionData
+    is_still: bool
 
 
 class Fetcher:
@@ -290,7 +291,7 @@ class Fetcher:
             if outcome.taken is Taken.APPENDED:
                 followed.failures_count = 0
                 self._note_lag(followed, answer.high_watermark)
-                told.append(_Told(followed.replica, followed.replica.leader_epoch, answer))
+                told.append(_Told(followed.replica, followed.replica.leader_epoch, answer, is_still))
                 if len(records):
                     self._note_bytes(followed, len(records))
                     firsts_count += not followed.replica.appended_offset
@@ -314,6 +315,7 @@ class Fetcher:
         if self._voters and self._parts.voting is not None:
             self._tell_voting(self._parts.voting, wanted, told, refused)
         await self._flush(staged)
+        told = [each for each in told if each.is_still]  # nothing is said of what others have behind where they asked
         self._note_leader({each.replica: each for each in (*self._told, *told)}.values() if self._told else told)
         for followed, taken in lost:
             await (self._find_range if taken is Taken.OUT_OF_RANGE else self._find_store_start)(followed)
@@ -418,7 +420,7 @@ class Fetcher:
         """Take note of what leaders tell, as far as it counts here; of what is not flushed yet once more when it is."""
         progressed = []
         self._told = [each for each in told if wants_flush(each.replica)] if self._flushes.is_busy else ()
-        for replica, leader_epoch, answer in told:
+        for replica, leader_epoch, answer, _ in told:
             if replica.offline_reason is not None or replica.is_leader or replica.leader_epoch != leader_epoch:
                 continue
             before = (replica.high_watermark, replica.log.log_start_offset)

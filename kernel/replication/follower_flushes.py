@@ -1,7 +1,8 @@
 """Shell: flushes what a fetcher took, where the topic wants that before it counts, beside its fetches.
 
-One fsync after the other. A replica that waits for one is asked for no more meanwhile (`fetch_planning.wanted_now`),
-and all others are: a slow disk costs its own partitions time, and no leader its followers. One that votes is asked for
+One fsync after the other, on whichever disk. A replica that waits for one is asked for no more meanwhile
+(`fetch_planning.wanted_now`), and all others are: a slow disk costs time of those that want flushes, and no leader its
+followers. One that votes is asked for
 now and then from what it has flushed: its leader counts who asks, and it stands itself when nobody answers.
 """
 

@@ -101,12 +101,14 @@ class VirtualThreads:
     def __init__(self) -> None:
         self.is_hanging = False
         self.duration_s = POLL_S
+        self.flush_s = 0.0  # longer, where a log is flushed
 
     async def run_sync(self, function: Callable[..., Any], /, *args: Any, **_options: Any) -> Any:
         """See `Threads.run_sync`."""
         if self.is_hanging:
             await trio.sleep_forever()
-        await trio.sleep(self.duration_s)
+        is_flush = type(getattr(function, "__self__", None)).__name__ == "LogFlush"  # of whichever storage
+        await trio.sleep(self.duration_s + (self.flush_s if is_flush else 0))
         return function(*args)
 
 

@@ -14,7 +14,7 @@ from odradek.plugins.election_quorum.voters import ReplicaKey
 
 from .small_cluster import Cluster, Node, running
 from .test_voters_lives import quorum_election
-from .test_voting_replicas import run
+from .test_voting_replicas import led, run
 
 FLUSHED = LogConfig(flush_messages=1)
 
@@ -125,5 +125,70 @@ def test_a_voter_asks_from_what_is_flushed(tmp_path: Path) -> None:
 
             assert leadership is not None
             assert leadership.followers[ReplicaKey(3)].end == kept
+
+    run(body)
+
+
+def test_a_leader_says_nothing_of_what_a_voter_has_behind_where_it_asked(tmp_path: Path) -> None:
+    """Records of a former leader that nobody else has are shown to no consumer while their flush takes its time."""
+
+    async def body() -> None:
+        async with running(tmp_path, 1, 2, 3, 4, 5, brokers=5, election="quorum", log_config=FLUSHED) as cluster:
+            former = await led(cluster, 1, 2, 3, 4, 5)
+            count_flushed(former)
+            begin = former.replica().log.log_end_offset
+            nodes = [node for node in cluster.nodes.values() if node is not former]
+            await cluster.wait("all begin", lambda: all(each.replica().appended_offset >= begin for each in nodes))
+            *others, slow = nodes
+            slow.threads.flush_s = 8  # votes are kept as fast as before
+            cluster.cut(former.broker_id, *(each.broker_id for each in others))
+            end = former.produce(b"never committed", b"nor this")
+            count_flushed(former)
+            replica = slow.replica()
+            await cluster.wait("one has it", lambda: replica.log.log_end_offset == end, 2)
+            cluster.cut(former.broker_id, 0, *(each.broker_id for each in nodes))
+            leader: list[Node] = []
+            while not leader:
+                for node in others:
+                    count_flushed(node)
+                leader = [node for node in others if node.replica().is_leader]
+                await trio.sleep(0.05)
+            for _ in range(3):
+                leader[0].produce(b"committed")
+                count_flushed(leader[0])
+                await trio.sleep(0.2)
+            assert leader[0].replica().high_watermark > end
+            seen: set[int] = set()
+            while b"nor this" in [value for _offset, value in slow.values(replica.log.log_end_offset)]:
+                seen.add(replica.high_watermark)
+                await trio.sleep(0.0005)
+
+            assert max(seen) <= begin
+
+    run(body)
+
+
+def test_who_follows_a_log_that_was_emptied_counts_while_its_first_record_is_flushed(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path, election="quorum", log_config=FLUSHED) as cluster:
+            leader = await led(cluster, 1, 2, 3)
+            leader.produce(b"v1")
+            count_flushed(leader)
+            replicas = [node.replica() for node in cluster.nodes.values()]
+            end = leader.replica().log.log_end_offset
+            await cluster.wait("all have it", lambda: all(each.high_watermark >= end for each in replicas))
+            leader.replica().log.advance_log_start(end)
+            await cluster.wait("all are empty", lambda: all(each.log.log_start_offset == end for each in replicas))
+            await trio.sleep(2)
+            for node in cluster.nodes.values():
+                if node is not leader:
+                    node.threads.duration_s = 5
+            epoch = leader.replica().leader_epoch
+            leader.produce(b"v2")
+            count_flushed(leader)
+            await trio.sleep(8)
+
+            assert (leader.replica().is_leader, leader.replica().leader_epoch) == (True, epoch)
+            assert leader.replica().high_watermark == end + 1
 
     run(body)

@@ -8,6 +8,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 

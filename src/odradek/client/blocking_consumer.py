@@ -170,12 +170,12 @@ class BlockingConsumer(Blocking[Consumer]):
             if not held_back:
                 self._call(self._client.poll_iterated)
             try:
-                # No call: Python looks for signals, and for other threads, behind one, and the record would be nobody's.
+                # No call: Python looks for signals and other threads behind one, and the record would be nobody's.
                 record = held_back[-1]
                 del held_back[-1]
-                return record
             except IndexError:  # another thread has taken it, or sought, just now
                 continue
+            return record
 
 
 class _ThreadedListener(RebalanceListener):

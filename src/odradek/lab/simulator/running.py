@@ -91,7 +91,7 @@ class WorldClock(trio.abc.Clock):
             return math.inf  # trio puts its own things away, and wakes itself for it by a real socket
         deadline_ns = nanoseconds_at(deadline)
         while self._let_next_happen(deadline_ns) and not self._is_anybody_runnable():
-            if self.current_time() >= deadline:
+            if self.current_time() >= deadline or self._is_anybody_runnable():  # Ctrl-C is heard of in between
                 break
         return 0
 
