@@ -140,6 +140,11 @@ class IsrElection:
             self.high_watermark = max(self.high_watermark, min(offset, self._log_end_offset))
         return self.high_watermark
 
+    @property
+    def asked_isr(self) -> tuple[int, ...]:
+        """The in-sync set that the controller is asked for, and may have taken by now; empty when it is not asked."""
+        return self._asked.isr if self._asked is not None else ()
+
     def _count(self) -> None:
         committed = self._log_end_offset
         for follower in self._counted:

@@ -323,15 +323,23 @@ class ClusterAccidents:
         return has_caught_up and replicas[0].voting is not None and not _have_caught_up(replicas, state)
 
     def _leave_one_in_sync(self, victims: Sequence[BrokerHost]) -> bool:
-        """Return whether every partition has a replica in sync beside these: what is acknowledged is there, too."""
+        """Return whether every partition has a replica in sync beside these: what is acknowledged is there, too.
+
+        Also once the controller has taken what a leader has asked for, while it stood still itself, perhaps.
+        """
         numbers = {number for number, host in self._cluster.brokers.items() if host in victims}
-        topics = self._best_informed().parts.published.image.topics_by_name
-        return not any(
-            numbers.issuperset(state.isr)
-            for topic in topics.values()
-            if self._all_topics or topic.name in self._topics
-            for state in topic.partitions
-        )
+        topics = [
+            topic
+            for name, topic in self._best_informed().parts.published.image.topics_by_name.items()
+            if self._all_topics or name in self._topics
+        ]
+        sets = [state.isr for topic in topics for state in topic.partitions]
+        for place in (
+            TopicPartition(topic.name, number) for topic in topics for number in range(len(topic.partitions))
+        ):
+            leaders = [each for each in self._replicas(place) if each is not None and each.is_leader]
+            sets += [asked for each in leaders if (asked := getattr(each.election, "asked_isr", ()))]
+        return not any(numbers.issuperset(isr) for isr in sets)
 
     def _best_informed(self) -> Broker:
         """Return the broker with the newest metadata."""
