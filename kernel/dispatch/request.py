@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..network.connection import OWED, ReplySlot
+from ..network.reply_slot import OWED, ReplySlot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from ..network.connection import Connection, Outgoing
+    from ..network.connection import Connection
+    from ..network.reply_slot import Outgoing
     from .long_requests import TaskPlace
     from .routes import Route
 

@@ -21,25 +21,21 @@ read.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
 from ..classes import define
 from ..errors import MalformedRequestError
 from .receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, beyond_free, block_capacity
+from .reply_slot import Owed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from ..contracts.log_values import FileSlice
     from ..types import Buffer
     from .receive_memory import ReceiveMemory
-
-Outgoing: TypeAlias = "Buffer | FileSlice"
-
-MEMORY: Final = (bytes, bytearray, memoryview)
-"""The types of `Outgoing` that are memory; anything else is a `FileSlice`."""
+    from .reply_slot import Outgoing, ReplySlot
 
 _SIZE: Final = Struct(">i")
 _SIZE_BYTES: Final = 4
@@ -107,66 +103,6 @@ class Turn:
     wake: Callable[[], None]
     dirty: list[Driver] = attrs.field(init=False, factory=list)
     is_active: bool = attrs.field(default=False, init=False)
-
-
-class _Owed:
-    """The type of an answer that is not known yet."""
-
-
-OWED: Final = _Owed()
-"""Stands for an answer that is not known yet."""
-
-
-class ReplySlot:
-    """The place of one answer in its connection's order: taken when it is made, completed once.
-
-    To be made in the order of requests, from `FrameReceiver.frame_received`. Who knows more of a request inherits it,
-    so that a request is one object.
-    """
-
-    __slots__ = ("answer", "connection")
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.answer: Sequence[Outgoing] | _Owed | None = OWED
-        connection.slots.append(self)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the answer is known."""
-        return self.answer is not OWED
-
-    def complete(self, buffers: Sequence[Outgoing] | None) -> None:
-        """Give the answer; nothing happens when the connection is gone.
-
-        Args:
-            buffers: The whole frame **with its four bytes of size in front**, in pieces: memory (flat bytes; not
-                changed until sent) and slices of files. None when the request gets no answer (acks=0).
-        """
-        assert self.answer is OWED, "a request is answered once"
-        connection = self.connection
-        slots = connection.slots
-        if not slots or slots[0] is not self:
-            # The connection is gone, or an earlier request is still unanswered.
-            self.answer = buffers
-            return
-        self.answer = None
-        del slots[0]
-        if buffers:
-            connection.outgoing += buffers
-        if slots or connection.held_by is not None:
-            connection.slot_completed(self)
-        if not connection.is_dirty:
-            connection.is_dirty = True
-            turn = connection.turn
-            turn.dirty.append(connection.driver)
-            if not turn.is_active:
-                turn.wake()
-
-    def hold(self) -> None:
-        """Take no further frame before this answer is complete, not even in this turn: for what becomes a task."""
-        if self.answer is OWED:
-            self.connection.held_by = self
 
 
 @define(eq=False, repr=False)
@@ -435,7 +371,7 @@ class Connection:
         if slot is self.held_by:
             self.held_by = None
         slots = self.slots
-        while slots and not isinstance(answer := slots[0].answer, _Owed):
+        while slots and not isinstance(answer := slots[0].answer, Owed):
             if answer:
                 self.outgoing += answer
             slot = slots.pop(0)
