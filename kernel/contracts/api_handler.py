@@ -78,11 +78,11 @@ class ConnectionInfo(Protocol):
         """Take no further request of it, and close it once all answers have left."""
         ...
 
-    def keep_memory(self, size_bytes: int) -> None:
-        """Count so much of a request that is kept beyond its turn as lent, until `let_memory_go`."""
+    def keep_memory(self, size_bytes: int, *, rests: bool = False) -> None:
+        """Count so much of a request, which `rests` if it waits for others, as lent beyond its turn."""
         ...
 
-    def let_memory_go(self, size_bytes: int) -> None:
+    def let_memory_go(self, size_bytes: int, *, rests: bool = False) -> None:
         """Say that it is kept no longer; also when the connection is gone."""
         ...
 

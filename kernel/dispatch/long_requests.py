@@ -84,12 +84,23 @@ class LongPlace(TaskPlace):
     Queueing anew for each of its pieces it would stand behind all that came meanwhile.
     """
 
-    __slots__ = ()
+    __slots__ = ("_frame",)
+
+    def __init__(self, limiter: trio.Semaphore | None, frame: LongFrame | None = None) -> None:
+        """Make one that is not held yet, of the request in `frame`, if its memory is counted."""
+        super().__init__(limiter)
+        self._frame = frame
 
     async def wait_aside(self, wait: Callable[[], Awaitable[R]]) -> R:
         """Give the place back for good, and wait for what others do. Cancelled: it is not held."""
         self.give_back()
-        return await wait()
+        if self._frame is None:
+            return await wait()
+        self._frame.rest()
+        try:
+            return await wait()
+        finally:
+            self._frame.go_on()
 
 
 class PieceContext:
@@ -268,6 +279,14 @@ class LongFrame:
         finally:
             self._frame = None
 
+    def rest(self) -> None:
+        """Note that its request waits for others, who may wait for memory."""
+        self._connection.rest_memory(self._size_bytes)
+
+    def go_on(self) -> None:
+        """Note that its request is worked on again."""
+        self._connection.wake_memory(self._size_bytes)
+
     def let_go(self) -> None:
         """Have it count no longer; once."""
         self._frame = None
@@ -282,9 +301,9 @@ class LongRequests:
         self._vital_limiter = trio.Semaphore(LONG_REQUESTS_MAX)
         self._scopes: dict[Connection, trio.CancelScope] = {}
 
-    def place_of(self, route: Route) -> LongPlace:
+    def place_of(self, route: Route, frame: LongFrame) -> LongPlace:
         """Return the place of a long request, which is not held yet; what waits for nobody has places of its own."""
-        return LongPlace(self._vital_limiter if route.waits_for_nobody else self._limiter)
+        return LongPlace(self._vital_limiter if route.waits_for_nobody else self._limiter, frame)
 
     @contextmanager
     def watch(self, connection: Connection) -> Iterator[None]:

@@ -309,7 +309,7 @@ class _Asking:
         """
         self._verified, self._refused = verified, refused
         self._kept_bytes = size_bytes
-        self._context.connection.keep_memory(size_bytes)
+        self._context.connection.keep_memory(size_bytes, rests=True)
         self._ask()
         self._is_starting = False
         if self._answer is PENDING:
@@ -317,7 +317,7 @@ class _Asking:
         return self._answer
 
     def _let_memory_go(self) -> None:
-        self._context.connection.let_memory_go(self._kept_bytes)
+        self._context.connection.let_memory_go(self._kept_bytes, rests=True)
         self._kept_bytes = 0
 
     def _ask(self) -> None:

@@ -259,7 +259,7 @@ class Router:
         """Begin what waits for nobody, and what is long, which waits for its place as a task: nobody is behind it."""
         async for request, body in self._receive_now:
             is_long = type(body) is LongFrame
-            request.place = self._long.place_of(request.route) if is_long else TaskPlace(None)
+            request.place = self._long.place_of(request.route, body) if is_long else TaskPlace(None)
             nursery.start_soon(self._run_one, request, body, name=f"request {request.route.name}")
 
     async def _run_one(self, request: Request, body: Any) -> None:

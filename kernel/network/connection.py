@@ -356,12 +356,29 @@ class Connection:
         self._update_stopped()
         return True
 
-    def keep_memory(self, size_bytes: int) -> None:
-        """Count the memory of a frame that is kept beyond its turn as lent, until `let_memory_go`."""
-        self._memory.keep(size_bytes)
+    def keep_memory(self, size_bytes: int, *, rests: bool = False) -> None:
+        """Count the memory of a frame that is kept beyond its turn as lent, until `let_memory_go`.
 
-    def let_memory_go(self, size_bytes: int) -> None:
-        """Say that a frame that was kept is kept no longer; also when the connection is gone."""
+        Args:
+            size_bytes: How much it is.
+            rests: Its request waits for others: it is not worked on.
+        """
+        self._memory.keep(size_bytes)
+        if rests:
+            self._memory.rest(size_bytes)
+
+    def rest_memory(self, size_bytes: int) -> None:
+        """Say that so much of what is kept is kept for a request that waits for others, until `wake_memory`."""
+        self._memory.rest(size_bytes)
+
+    def wake_memory(self, size_bytes: int) -> None:
+        """Say that the request goes on."""
+        self._memory.go_on(size_bytes)
+
+    def let_memory_go(self, size_bytes: int, *, rests: bool = False) -> None:
+        """Say that a frame that was kept, and `rests` if it still does, is so no longer; also of one that is gone."""
+        if rests:
+            self._memory.go_on(size_bytes)
         self._memory.let_go(size_bytes)
 
     # -- answering ---------------------------------------------------------------------------------------------------

@@ -103,6 +103,7 @@ class Loop(ABC):
     _by_address: dict[tuple[bool, str], int] = attrs.field(init=False, factory=dict)
     _by_listener: dict[str, int] = attrs.field(init=False, factory=dict)
     _waiting_for_memory: list[Endpoint] = attrs.field(init=False, factory=list)
+    _helps_in_vain: bool = attrs.field(init=False, default=False)
     _paces: Paces = attrs.field(init=False, factory=Paces)
     _next_connection_id: int = attrs.field(init=False, default=0)
     _became_empty: trio.Event | None = attrs.field(init=False, default=None)
@@ -212,9 +213,10 @@ class Loop(ABC):
         if memory.returned or memory.has_room_again:
             memory.has_room_again = False
             memory.reclaim()
+            self._helps_in_vain = False
             if self._waiting_for_memory:
                 self._retry_memory()
-        elif self._waiting_for_memory and memory.is_stuck:
+        elif self._waiting_for_memory and memory.is_stuck and not self._helps_in_vain:
             self._retry_memory()
 
     def _fail_turn(self) -> None:
@@ -257,12 +259,18 @@ class Loop(ABC):
             self._help_one_of_the_stuck()
 
     def _help_one_of_the_stuck(self) -> None:
-        """Let one have what it needs: each holds what the others wait for, and none would ever give it back."""
+        """Let one have what it needs: each holds what the others wait for, and none would ever give it back.
+
+        Where nobody can be helped all were looked at: not in every turn, but when memory was given back, and once in
+        a sweep.
+        """
         for index, endpoint in enumerate(self._waiting_for_memory):
             if endpoint.connection.waits_for_memory and endpoint.connection.retry_memory(is_beyond_limit=True):
                 del self._waiting_for_memory[index]
                 self._read_again(endpoint)
+                self._helps_in_vain = False
                 return
+        self._helps_in_vain = True
 
     def _read_again(self, endpoint: Endpoint) -> None:
         """Go on with an endpoint that waited for memory."""

@@ -79,6 +79,7 @@ class ReceiveMemory:
         waiting_bytes: How many of these belong to frames that wait for a larger block; their connections keep count.
         owed_bytes: How many bytes of blocks keep what came for whom there was no room.
         kept_bytes: How many bytes of frames are kept beyond their turn.
+        resting_bytes: The part of it that is kept for requests that wait for others.
         counted_bytes: How much counts against the limit.
         window_bytes: How much is received at once: less where the limit is reached.
         has_room_again: Some of them were let go; whoever tries again for those that wait takes the mark away.
@@ -93,6 +94,7 @@ class ReceiveMemory:
     waiting_bytes: int = attrs.field(default=0, init=False)
     owed_bytes: int = attrs.field(default=0, init=False)
     kept_bytes: int = attrs.field(default=0, init=False)
+    resting_bytes: int = attrs.field(default=0, init=False)
     counted_bytes: int = attrs.field(default=0, init=False)
     window_bytes: int = attrs.field(default=WINDOW_BYTES, init=False)
     has_room_again: bool = attrs.field(default=False, init=False)
@@ -127,8 +129,11 @@ class ReceiveMemory:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether nothing will be given back by itself: all frames that memory is lent to wait for more."""
-        return self.waiting_bytes == self.block_bytes and not self.kept_bytes
+        """Whether nothing will be given back by itself: who was lent memory waits for more, who keeps some for others.
+
+        Those others may be who waits for memory; when they are not, nobody knows how long they take.
+        """
+        return self.waiting_bytes == self.block_bytes and self.resting_bytes == self.kept_bytes
 
     def _count(self, more_bytes: int) -> None:
         self.counted_bytes += more_bytes
@@ -141,7 +146,8 @@ class ReceiveMemory:
             size_bytes: How much is needed.
             instead_of_bytes: How much is counted of a block that is given back for this one.
             is_beyond_limit: It is enough that the others are within the limit, or an arena beyond it: for one of those
-                that are stuck. There always is one: who got the block that is beyond the limit, if nobody else.
+                that are stuck. There always is one, who got the block that is beyond the limit if nobody else; unless
+                that one's frame came whole, and is kept.
         """
         capacity = block_capacity(size_bytes)
         others_bytes = self.counted_bytes - instead_of_bytes
@@ -162,6 +168,14 @@ class ReceiveMemory:
         self.kept_bytes -= size_bytes
         self._count(-beyond_free(size_bytes))
         self.has_room_again = True
+
+    def rest(self, size_bytes: int) -> None:
+        """Note that so much of what is kept is not worked on: its request waits for others."""
+        self.resting_bytes += size_bytes
+
+    def go_on(self, size_bytes: int) -> None:
+        """Note that it is worked on again, or about to be let go."""
+        self.resting_bytes -= size_bytes
 
     def lend_owed(self, size_bytes: int) -> bytearray:
         """Return a block for bytes that arrived already and must be kept, whatever the limit says."""

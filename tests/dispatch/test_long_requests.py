@@ -442,6 +442,40 @@ def test_one_that_waits_for_others_counts_as_lent_memory_until_it_is_answered() 
     play(scenario)
 
 
+@pytest.mark.parametrize("is_piece", [True, False], ids=["its pieces", "a task"])
+def test_the_memory_of_one_that_waits_for_others_is_known_to_rest(is_piece: bool) -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.finder.is_slow = scene.holder.waits_aside = True
+        memory = scene.client._memory
+        scene.client.send(find() if is_piece else delete(), 4 if is_piece else 2)
+        assert not memory.resting_bytes, "its turn has not come"
+        await settle()
+        assert memory.resting_bytes == memory.kept_bytes > 0
+        scene.client.leave()
+        await settle()
+
+        assert memory.resting_bytes == memory.kept_bytes == 0
+
+    play(scenario)
+
+
+def test_one_that_is_worked_on_after_it_waited_rests_no_more() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.finder.is_slow = True
+        memory = scene.client._memory
+        scene.client.send(find(), 4)
+        await settle()
+        scene.finder.is_slow = False
+        for answer in scene.finder.waiting:
+            answer()
+        for _ in range(2):
+            await trio.lowlevel.checkpoint()
+
+        assert memory.kept_bytes > memory.resting_bytes == 0
+
+    play(scenario)
+
+
 def test_the_memory_of_a_frame_that_waits_counts_as_lent() -> None:
     async def scenario(scene: Scene) -> None:
         memory = scene.client._memory

@@ -142,12 +142,12 @@ def test_the_memory_of_a_request_counts_as_lent_until_the_coordinator_answered(
     memory, data = house.client._memory, transactional(0)
     coordinator.codes = codes
     house.client.send(request_of((0, data)), 12)
-    assert memory.kept_bytes == is_kept * len(data)
+    assert memory.kept_bytes == memory.resting_bytes == is_kept * len(data)
 
     house.pass_time(1)
     if not codes:
         coordinator.answer()
-    assert memory.kept_bytes == 0
+    assert memory.kept_bytes == memory.resting_bytes == 0
 
 
 def test_the_memory_of_a_client_that_left_is_let_go_with_its_question(house: House, coordinator: Coordinator) -> None:
@@ -155,7 +155,7 @@ def test_the_memory_of_a_client_that_left_is_let_go_with_its_question(house: Hou
     house.client.send(request_of((0, transactional(0))), 12)
     house.client.leave()
 
-    assert house.client._memory.kept_bytes == 0
+    assert house.client._memory.kept_bytes == house.client._memory.resting_bytes == 0
 
 
 def test_the_partitions_of_a_request_are_admitted_together(house: House, coordinator: Coordinator) -> None:

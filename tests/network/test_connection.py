@@ -537,6 +537,23 @@ def test_when_all_memory_is_with_frames_that_stalled_each_of_them_still_gets_on(
     assert memory.counted_bytes == memory.owed_bytes == memory.block_bytes == memory.waiting_bytes == 0
 
 
+def test_a_request_that_waits_for_others_gives_nothing_back_by_itself() -> None:
+    memory = ReceiveMemory(1_000_000)
+    busy, waiting, begun = (connect(memory, Wakes()) for _ in range(3))
+    for connection in (busy, waiting):
+        connection.keep_memory(600_000)
+    feed(begun, framed(bytes(600_000))[:100_000], Recorder(answers=False))
+    waiting.rest_memory(600_000)
+    assert begun.waits_for_memory
+    is_stuck = [memory.is_stuck]
+    busy.let_memory_go(600_000)
+    is_stuck.append(memory.is_stuck)
+    waiting.wake_memory(600_000)
+    is_stuck.append(memory.is_stuck)
+
+    assert is_stuck == [False, True, False]
+
+
 def test_small_requests_are_served_whatever_memory_is_held() -> None:
     memory = ReceiveMemory(1_000_000)
     memory.keep(1_000_000 + FREE_BYTES)

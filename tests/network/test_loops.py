@@ -14,6 +14,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.network import loop as loops
+from odradek.kernel.network.connection import Connection
 from odradek.kernel.network.endpoint import READ_AHEAD_BYTES, STALL_MS_MAX
 from odradek.kernel.network.loop import IDLE_LENDER_MS
 from odradek.kernel.network.paces import PACE_WINDOW_MS
@@ -586,6 +587,62 @@ def test_frames_that_hold_what_the_others_wait_for_are_all_answered(serve: Any, 
             assert most <= limit_bytes + block_capacity(size + 5)
             await serving.until(lambda: loop.memory.block_bytes == loop.memory.owed_bytes == 0)
             assert loop.memory.waiting_bytes == 0
+
+    trio.run(main)
+
+
+def test_a_large_request_that_waits_for_others_does_not_end_the_help_for_frames(
+    serve: Any, loop_kind: LoopKind
+) -> None:
+    async def main() -> None:
+        begun = 30_000
+        async with serve(loop_kind, request_memory_bytes=2_500_000) as serving, await serving.connect() as parked:
+            await parked.send_all(framed(b"p"))
+            await serving.until(lambda: len(serving.service.parked) == 1)
+            serving.service.opened[0].keep_memory(500_000)
+            serving.service.opened[0].rest_memory(500_000)
+            bodies = [b"e" + bytes([number]) * 2_000_000 for number in range(5)]
+            clients = [await serving.connect() for _ in bodies]
+            for client, body in zip(clients, bodies, strict=True):
+                await client.send_all(framed(body)[:begun])
+
+            async def ask(client: trio.SocketStream, body: bytes) -> None:
+                async with client, trio.open_nursery() as both:
+                    both.start_soon(client.send_all, framed(body)[begun:])
+                    assert await serving.answer(client) == body
+
+            with trio.fail_after(STALL_MS_MAX / 1000 / 2):  # without anybody being taken for one that stalls
+                async with trio.open_nursery() as nursery:
+                    for client, body in zip(clients, bodies, strict=True):
+                        nursery.start_soon(ask, client, body)
+
+    trio.run(main)
+
+
+def test_while_nobody_can_be_helped_those_that_wait_are_not_looked_at_in_every_turn(
+    serve: Any, loop_kind: LoopKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with (
+            one_holds_memory_another_waits(serve, loop_kind) as (serving, loop, _holder, _waiting),
+            await serving.connect() as other,
+        ):
+            loop.memory.keep(2_000_000)  # a long request that was helped, and waits for others now
+            loop.memory.rest(2_000_000)
+            loop.sweep(loop.clock.monotonic_ms() + IDLE_LENDER_MS)
+            assert await serving.ask(other, b"e") == b"e"  # all looked at once more, as what the holder had is back
+            assert loop.memory.is_stuck
+            looked: list[Connection] = []
+            with monkeypatch.context() as patched:
+                patched.setattr(Connection, "retry_memory", lambda connection, **_: looked.append(connection))
+                for _ in range(3):
+                    assert await serving.ask(other, b"e") == b"e"
+                assert not looked
+                loop.sweep(loop.clock.monotonic_ms())
+
+            assert looked
+            loop.memory.go_on(2_000_000)
+            loop.memory.let_go(2_000_000)
 
     trio.run(main)
 
