@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import ProgressLine, fills_a_file, part_text
+from odradek.kernel.api import ConfigError, ProgressLine, fills_a_file, part_text
 
 from .dump import dump_file, is_dumpable
 
@@ -45,12 +45,14 @@ def add_log_command(commands: argparse._SubParsersAction[argparse.ArgumentParser
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the files and return the exit status: 0, 1 when something is damaged, 2 when a path is not there."""
-    missing = [path for path in arguments.paths if not path.exists()]
-    for path in missing:
-        sys.stderr.write(f"odradek: {path} is not there\n")
+    """Print the files and return the exit status: 0, or 1 when something is damaged.
+
+    Raises:
+        ExceptionGroup: Paths are not there: a ConfigError for each.
+    """
+    missing = [ConfigError(f"{path} is not there") for path in arguments.paths if not path.exists()]
     if missing:
-        return 2
+        raise ExceptionGroup("paths are not there", missing)
     files = list(files_below(arguments.paths))
     progress = _Progress(files)
     try:

@@ -7,15 +7,16 @@ import functools
 import json
 import shlex
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import ConfigError, id_text
+from odradek.kernel.api import ConfigError, ProgressLine, id_text
 
 from .store_settings import STORE_KEY, StoreSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from odradek.kernel.api import ObjectStore, TopicRestorer
 
@@ -151,12 +152,13 @@ def run_verify(arguments: argparse.Namespace) -> int:
     """Look through a bucket, print what is there and what is wrong, and return the exit status."""
     from .verify import report_as_json, verify_bucket
 
-    report = verify_bucket(
-        open_from(arguments),
-        topics=arguments.topics,
-        reads_objects=not arguments.sizes_only,
-        on_progress=_progress("verifying"),
-    )
+    with _progress("verifying") as on_progress:
+        report = verify_bucket(
+            open_from(arguments),
+            topics=arguments.topics,
+            reads_objects=not arguments.sizes_only,
+            on_progress=on_progress,
+        )
     if arguments.json:
         _print(json.dumps(report_as_json(report), indent=2))
     else:
@@ -202,7 +204,8 @@ def run_restore(restore_topics: TopicRestorer, arguments: argparse.Namespace) ->
     from .restore import read_topics
 
     store = open_from(arguments)
-    cluster_id, topics = read_topics(store, only=arguments.topics, on_progress=_progress("reading"))
+    with _progress("reading") as on_progress:
+        cluster_id, topics = read_topics(store, only=arguments.topics, on_progress=on_progress)
     needed = [f"{STORE_KEY}={arguments.store}", "remote.log.storage.system.enable=true"]
     restore_topics(
         [each.topic for each in topics],
@@ -271,11 +274,10 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> No
         _print("  ".join(cells).rstrip())
 
 
-def _progress(verb: str) -> Callable[[int, int, str], None]:
-    def show(done: int, total: int, partition: str) -> None:
-        if sys.stderr.isatty():
-            end = "\n" if done == total else ""
-            sys.stderr.write(f"\r\x1b[K{verb}: {done} of {total} partitions {partition}{end}")
-            sys.stderr.flush()
-
-    return show
+@contextmanager
+def _progress(verb: str) -> Iterator[Callable[[int, int, str], None]]:
+    line = ProgressLine()
+    try:
+        yield lambda done, total, partition: line.show(lambda: f"{verb}: {done} of {total} partitions {partition}")
+    finally:
+        line.clear()

@@ -3,11 +3,14 @@
 Either way a command ends with a status that it documents; the interpreter's own for this case, 120, is none.
 """
 
+import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
 
+from odradek.cli import drop_unwritten, note
 from odradek.testing.running_broker import RunningBroker
 
 from .outputs import closed_pipe, full_disk, run_with
@@ -81,3 +84,13 @@ def test_an_error_that_cannot_be_told_is_one_all_the_same(
         done = run_with(line, err=nowhere)
 
     assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("opened", [closed_pipe, full_disk])
+def test_a_note_that_cannot_be_written_holds_nothing_up(
+    opened: Callable[[], AbstractContextManager[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened() as nowhere, os.fdopen(os.dup(nowhere), "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        note("told")
+        drop_unwritten(stream)

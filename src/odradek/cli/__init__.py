@@ -150,9 +150,17 @@ def report(error: BaseException) -> int:
 
 
 def say(text: str) -> None:
-    """Tell a person a line; that it cannot be written (the disk is full, whoever read it is gone) holds nothing up."""
+    """Tell a person that something is not as it should be, in a line that says of whom it comes."""
+    note(f"odradek: {text}")
+
+
+def note(text: str) -> None:
+    """Tell a person a line that is no result: standard output is for what was asked for, and may be another program's.
+
+    That it cannot be written (the disk is full, whoever read it is gone) holds nothing up.
+    """
     with suppress(OSError):
-        print(f"odradek: {text}", file=sys.stderr, flush=True)
+        print(text, file=sys.stderr, flush=True)
 
 
 def show_cause(error: BaseException) -> None:

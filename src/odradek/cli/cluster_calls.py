@@ -7,7 +7,6 @@ trying for a minute. Topics that do not exist are answered with the nearest name
 from __future__ import annotations
 
 import difflib
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -23,6 +22,7 @@ from odradek.kernel.types import IsolationLevel
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 
+from . import say
 from .probe import PATIENCE_S, who_is_there
 from .running import run_interruptible
 
@@ -168,7 +168,7 @@ async def _watch_silence(addresses: Sequence[tuple[str, int]]) -> None:
     found = await who_is_there(addresses)
     _raise_stranger(found)
     for address in found:
-        print(f"odradek: {address} takes connections and says nothing yet; waiting for it", file=sys.stderr)
+        say(f"{address} takes connections and says nothing yet; waiting for it")
 
 
 def _raise_stranger(found: Mapping[str, str]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.kernel.errors import ConfigError, ErrorCode
 
+from . import say
 from .actions import add_common_options, cluster_action
 from .options import EXIT_STATUS, document, natural, positive
 from .output import plural, print_json
@@ -87,7 +87,7 @@ async def _drain_leaders(arguments: argparse.Namespace, calls: ClusterCalls, liv
         print(f"{plural(len(moved), 'leader')} moved away from broker {arguments.id}")
         for each in left:
             why = failed.get(each, "no other replica is in sync")
-            print(f"odradek: {each} stays: {why}", file=sys.stderr)
+            say(f"{each} stays: {why}")
     return int(bool(left))
 
 
@@ -123,7 +123,7 @@ async def _cordon(calls: ClusterCalls, broker_id: int) -> bool:
     try:
         await calls.admin.alter_configs(ResourceType.BROKER, str(broker_id), {_CORDONED: _ALL})
     except BrokerError as error:
-        print(f"odradek: broker {broker_id} may get new replicas meanwhile: {error}", file=sys.stderr)
+        say(f"broker {broker_id} may get new replicas meanwhile: {error}")
         return False
     return True
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +10,7 @@ import attrs
 
 from odradek.kernel.errors import ConfigError
 
+from . import note, say
 from .options import document, natural, positive
 from .output import plural
 
@@ -355,6 +355,6 @@ def _show(arguments: argparse.Namespace, report: Report) -> None:
 
 def _tell(written: Sequence[str], complaints: Sequence[str]) -> None:
     for path in written:
-        print(f"written: {path}", file=sys.stderr)
+        note(f"written: {path}")
     for line in complaints:
-        print(f"odradek: {line}", file=sys.stderr)
+        say(line)

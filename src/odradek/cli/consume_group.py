@@ -19,6 +19,7 @@ from odradek.kernel.errors import ConfigError
 from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 
+from . import note
 from .assign import ranges
 from .consume import isolation_level
 from .offset_spec import Where, parse_offset
@@ -86,7 +87,7 @@ class _Listener(RebalanceListener):
         if partitions and self._is_told and not self.is_over:  # that everything goes at the end is no news
             topic = next(iter(partitions)).topic
             numbers = ranges(sorted(partition.partition for partition in partitions))
-            print(f"{what} {topic} {numbers}", file=sys.stderr, flush=True)
+            note(f"{what} {topic} {numbers}")
 
 
 class GroupWork:

@@ -12,8 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import TextIO
+    from collections.abc import Callable, Iterable, Sequence
 
 _STEP: Final = 1000
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -21,13 +20,15 @@ _DIM: Final = "\x1b[2m"
 _PLAIN: Final = "\x1b[0m"
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, file: TextIO | None = None) -> None:
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, tell: Callable[[str], None] | None = None
+) -> None:
     """Print rows under the names of their columns; columns of numbers stand to the right.
 
     Args:
         columns: The names.
         rows: A cell for each column.
-        file: Where to, if not to standard output; plain text then.
+        tell: Takes the lines, if they are not for standard output; plain text then.
     """
     kept = [tuple(row) for row in rows]
     shown = [[cell_text(cell) for cell in row] for row in kept]
@@ -39,7 +40,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, fil
             for text, width, to_right in zip(line, widths, right, strict=True)
         ]
         text = "  ".join(cells).rstrip()
-        print(text if number or file is not None else dim(text), file=file)
+        if tell is not None:
+            tell(text)
+        else:
+            print(text if number else dim(text))
 
 
 def moment_text(ms: Any) -> str:

@@ -13,6 +13,7 @@ from odradek.kernel.config.keys import Scope
 from odradek.kernel.errors import PluginError
 from odradek.kernel.plugin_system.manager import PluginManager, choose_plugins, installed_plugins
 
+from . import say
 from .mistakes import of_choice
 from .options import document
 from .plugin_hints import announced_elsewhere
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         PluginError: One cannot be used.
     """
     for hint in announced_elsewhere():
-        print(f"odradek: {hint}", file=sys.stderr)
+        say(hint)
     if arguments.name is not None:
         chosen: Sequence[FoundPlugin] = [find(arguments.name)]
     else:

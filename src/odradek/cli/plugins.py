@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +10,7 @@ from odradek.kernel.config.settings import read_settings
 from odradek.kernel.errors import PluginError
 from odradek.kernel.plugin_system.manager import PluginManager, choose_plugins, installed_plugins
 
-from . import plugin_check, plugin_hints, plugin_project
+from . import plugin_check, plugin_hints, plugin_project, say
 from .options import add_json_option, document
 from .output import print_json, print_table
 from .restoring import restore_topics
@@ -63,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         status: int = arguments.act(arguments)
         return status
     for hint in plugin_hints.announced_elsewhere():
-        print(f"odradek: {hint}", file=sys.stderr)
+        say(hint)
     file = read_settings(config=arguments.config).file
     installed = installed_plugins()
     active = choose_plugins(installed, file.enable, file.disable)

@@ -13,6 +13,7 @@ from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.progress import ProgressLine, part_text
 from odradek.lab.compare.samples import Throughput
 
+from . import note
 from .offset_spec import parse_moment
 from .options import add_client_options, client_settings, document, natural
 from .output import plural, print_json, size_text
@@ -130,7 +131,7 @@ class _Work:
         with _open(file) as stream:
             is_typed = stream.isatty()
             if is_typed and sys.stderr.isatty():
-                print("a record on each line; Ctrl-D ends", file=sys.stderr)
+                note("a record on each line; Ctrl-D ends")
             while data := await trio.to_thread.run_sync(stream.read, CHUNK_BYTES, abandon_on_cancel=True):
                 for record in reader.feed(data):
                     await self._enqueue(topic, record)
@@ -196,7 +197,7 @@ class _Work:
                 for number, (first, last) in sorted(self._written.items())
             )
             what = f"{plural(self._records_count, 'record')} ({size_text(self._size_bytes)})"
-            print(f"wrote {what}{f'; {where}' if where else ''}", file=sys.stderr)
+            note(f"wrote {what}{f'; {where}' if where else ''}")
 
 
 def _size_bytes_of(files: Sequence[str]) -> int | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odradek.kernel.errors import ConfigError
 
+from . import note, say
 from .actions import add_actions, add_common_options, cluster_action, run_action
 from .options import EXIT_STATUS, document, positive
 from .output import plural, print_json, print_table, size_text
@@ -173,17 +174,17 @@ def _print_plan(reading: Reading, plan: Mapping[TopicPartition, tuple[int, ...]]
 
     cost = cost_of(reading.partitions, plan)
     if not plan:
-        print("nothing to move: the brokers have about the same, where they should", file=sys.stderr)
+        note("nothing to move: the brokers have about the same, where they should")
         return
     moved = f"{plural(cost.replicas_count, 'replica')} to copy, {size_text(cost.size_bytes)}"
-    print(f"{plural(cost.partitions_count, 'partition')} to change, {moved}\n", file=sys.stderr)
+    note(f"{plural(cost.partitions_count, 'partition')} to change, {moved}\n")
     rows = []
     for each in _brokers_json(reading, plan):
         before, after = each["before"], each["after"]
         changes = [f"{before[name]} > {after[name]}" for name in ("replicas", "leaders")]
         sizes = f"{size_text(before['size_bytes'])} > {size_text(after['size_bytes'])}"
         rows.append([each["id"], each["rack"], *changes, sizes])
-    print_table(("broker", "rack", "replicas", "preferred leaders", "size"), rows, file=sys.stderr)
+    print_table(("broker", "rack", "replicas", "preferred leaders", "size"), rows, tell=note)
 
 
 # ------------------------------------------------------------------------------ execute
@@ -349,7 +350,7 @@ async def _cancel(arguments: argparse.Namespace, calls: ClusterCalls) -> int:
     else:
         print(f"cancelled {plural(len(done), 'move')}")
         for each, error in sorted(refused.items()):
-            print(f"odradek: {each}: {error}", file=sys.stderr)
+            say(f"{each}: {error}")
     return int(bool(refused))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -18,6 +17,7 @@ from odradek.kernel.config.delay_checks import (
     batch_limit_of_failed,
 )
 
+from . import say
 from .actions import add_actions, add_common_options, cluster_action, run_action
 from .options import document, natural
 from .output import print_json, print_table
@@ -113,8 +113,7 @@ async def _enable(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
         await _have(calls, retry)
     except ClientError:
         if names.dead not in calls.topics:
-            told = f"{names.dead} was made, and stays; the same command again makes what is missing"
-            print(told, file=sys.stderr)
+            say(f"{names.dead} was made, and stays; the same command again makes what is missing")
         raise
     if arguments.json:
         row = {"topic": topic.name, "group": arguments.group, "retry": names.retry, "dlq": names.dead}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.kernel.errors import ConfigError
 
+from . import note
 from .options import document, natural, positive
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _run_seeds(arguments, campaign)
     for what in campaign.missing:
-        print(f"no seed exercised {what!r}: nothing is proved of it", file=sys.stderr)
+        note(f"no seed exercised {what!r}: nothing is proved of it")
     write_json(arguments.json, campaign.as_json)
     return 1 if campaign.failed or campaign.missing else 0
 
@@ -198,11 +198,11 @@ def _run_seeds(arguments: argparse.Namespace, campaign: Campaign) -> None:
 def _tell_failure(outcome: Outcome, scenario: Scenario, options: list[str]) -> None:
     """Print the line that replays a seed, and what is known of the failure."""
     chosen = "".join(f" --set {option}" for option in options)
-    print(f"seed {outcome.seed}: {outcome.failure}", file=sys.stderr)
-    print(f"  odradek sim --scenario {scenario.name}{chosen} --replay {outcome.seed} -v", file=sys.stderr)
+    note(f"seed {outcome.seed}: {outcome.failure}")
+    note(f"  odradek sim --scenario {scenario.name}{chosen} --replay {outcome.seed} -v")
     for detail in outcome.details:
         for text in detail.splitlines():
-            print(f"    {text}", file=sys.stderr)
+            note(f"    {text}")
 
 
 def write_json(where: str | None, figures: Callable[[], dict[str, Any]]) -> None:

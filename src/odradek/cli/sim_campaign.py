@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from odradek.kernel.errors import ConfigError
+
+from . import note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,7 @@ def run_asked(asked: Asked) -> tuple[int, dict[str, Any]]:
     summaries = progress.summaries({name: scenario.over_all for name, scenario in SCENARIOS.items()})
     missing = [(summary.variation, what) for summary in summaries for what in summary.missing]
     for variation, what in missing:
-        print(f"{variation.title}: no seed exercised {what!r}: nothing is proved of it", file=sys.stderr)
+        note(f"{variation.title}: no seed exercised {what!r}: nothing is proved of it")
     if not asked.is_silent:
         _show(progress, summaries)
     return 1 if progress.failed or missing else 0, _figures(progress, summaries)
@@ -108,8 +109,8 @@ def _how_far(progress: Progress) -> str:
 
 def _tell_failure(result: Result) -> None:
     """Print what failed, and the command that runs it again; its log lines are in the file."""
-    print(f"{result.variation.title}, seed {result.seed}: {result.failure}", file=sys.stderr)
-    print(f"  {result.variation.command(result.seed)}", file=sys.stderr, flush=True)
+    note(f"{result.variation.title}, seed {result.seed}: {result.failure}")
+    note(f"  {result.variation.command(result.seed)}")
 
 
 def _show(progress: Progress, summaries: Sequence[Summary]) -> None:

@@ -1,22 +1,17 @@
 """`odradek log dump`."""
 
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
-from odradek.plugins import storage_segment
+from odradek.cli import main
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka-4.3.1"
 
 
 def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    storage_segment.odradek_cli_commands(parser.add_subparsers())
-    parsed = parser.parse_args(["log", "dump", *arguments])
-    status: int = parsed.run(parsed)
-    return status
+    return main(["log", "dump", *arguments])
 
 
 def test_a_log_directory_is_printed_file_by_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from crc32c import crc32c
 
 from odradek.kernel.api import ConfigError, StoreUnavailableError
+from odradek.kernel.machine import progress
 from odradek.plugins.storage_tiered.bucket import StoredTopic, claim, put_topic
 from odradek.plugins.storage_tiered.cli import add_tiered_command
 from odradek.plugins.storage_tiered.folder_store import FolderStore
@@ -201,12 +202,13 @@ def test_a_partition_of_which_no_manifest_can_be_read_stands_in_the_table(
     fill(store, (0, 10))
     store.put(manifest_name(PARTITION, 2), b"?")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(progress, "SHOW_EVERY_S", 0)
     status = run("verify", "--store", tmp_path.as_uri(), "--set", "odradek.tiered.store.timeout.ms=5", "--set", "a=b")
     printed = capsys.readouterr()
 
     assert status == 1
     assert "orders          3  -      -    -         -      1 wrong\n" in printed.out
-    assert printed.err.endswith("\r\x1b[Kverifying: 1 of 1 partitions \n")
+    assert printed.err == "\r\x1b[Kverifying: 0 of 1 partitions orders-3\r\x1b[Kverifying: 1 of 1 partitions \r\x1b[K"
 
 
 def test_the_command_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

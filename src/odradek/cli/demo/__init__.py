@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from odradek.kernel.errors import ConfigError
 
+from .. import say
 from ..options import document
 
 if TYPE_CHECKING:
@@ -75,5 +75,5 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         run_story(stage, keeps_files=arguments.keep, now_s=now_s)
     for failed in stage.failed_checks:
-        print(f"odradek: the demo found: {failed}", file=sys.stderr)
+        say(f"the demo found: {failed}")
     return 1 if stage.failed_checks else 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
 
+from odradek.cli import say
 from odradek.cli.output import plural, print_table, size_text
 from odradek.client import BrokerError
 from odradek.kernel.errors import ConfigError
@@ -91,7 +91,7 @@ async def carry_out(
 def _tell_what_stays(*, is_throttled: bool) -> None:
     throttled, taken = (", throttled", ", and takes throttles away when nothing moves") if is_throttled else ("", "")
     told = f"`odradek reassign verify --all` says how far{taken}; `cancel --all` ends them"
-    print(f"odradek: moves go on{throttled}: {told}", file=sys.stderr)
+    say(f"moves go on{throttled}: {told}")
 
 
 async def look(calls: ClusterCalls, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> list[Move]:

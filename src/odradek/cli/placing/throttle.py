@@ -9,11 +9,11 @@ that are added are fed, and replicas that were in sync before are not slowed dow
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
+from odradek.cli import say
 from odradek.client import ConfigOperation, ResourceType
 
 if TYPE_CHECKING:
@@ -107,8 +107,7 @@ async def release_throttle(admin: Admin, partitions: Iterable[TopicPartition]) -
         if changes:
             await admin.alter_configs(ResourceType.TOPIC, topic, changes)
     if await _set_on(admin, await _rates(admin)):
-        told = "brokers stay throttled, as others move: `odradek reassign verify --all` ends that when nothing moves"
-        print(f"odradek: {told}", file=sys.stderr)
+        say("brokers stay throttled, as others move: `odradek reassign verify --all` ends that when nothing moves")
     return False
 
 
