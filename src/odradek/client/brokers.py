@@ -307,6 +307,7 @@ class Brokers:
 
         Cancelled, nothing is lost.
         """
+        await trio.lowlevel.checkpoint_if_cancelled()
         with trio.move_on_after(timeout_ms / 1_000):
             while True:
                 found = self.cluster.topics.get(name)

@@ -210,7 +210,9 @@ class Consumer(PositionedConsumer):
         unknown whether that is done.
         """
         try:
-            if self._group is not None:
+            if self._group is None:
+                await trio.lowlevel.checkpoint_if_cancelled()
+            else:
                 await self._group.leave("the consumer unsubscribed", is_for_good=True)
         finally:
             self.assign(())
@@ -384,6 +386,7 @@ class Consumer(PositionedConsumer):
         Raises:
             ClientTimeoutError: A topic did not become known within `default.api.timeout.ms`.
         """
+        await trio.lowlevel.checkpoint_if_cancelled()
         found = [await self.partitions_for(topic) for topic in topics]
         self.assign([TopicPartition(info.name, number) for info in found for number in info.partitions])
         return self.assignment

@@ -269,6 +269,7 @@ class PositionedConsumer:
     async def _list(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp]:
         self._opened()
         assert self._loop is not None
+        await trio.lowlevel.checkpoint_if_cancelled()
         return await self._loop.list(timestamps)
 
     async def partitions_for(self, topic: str) -> TopicInfo:

@@ -231,8 +231,9 @@ class GroupSession:
             ClientError: The member has failed for good.
             Exception: What the listener raises.
 
-        Cancelled within a listener, its call counts as done.
+        Cancelled within a listener, its call counts as done; before, nothing is.
         """
+        await trio.lowlevel.checkpoint_if_cancelled()
         member = self._member
         if member is None:
             self.auto_commit()
@@ -320,6 +321,7 @@ class GroupSession:
         """
         member, self.subscription = self._member, None
         try:
+            await trio.lowlevel.checkpoint_if_cancelled()
             with trio.move_on_after(_LEAVE_TIMEOUT_MS / 1_000):
                 await self.committer.settle()
             if self._settings.is_auto_commit and (member is None or member.metadata is not None):
