@@ -200,7 +200,18 @@ def test_a_file_that_is_not_there_is_one_line(odradek: Any, topic: str) -> None:
     assert (done.status, done.err) == (1, "odradek: /no/such/file: No such file or directory\n")
 
 
-@pytest.mark.parametrize("options", [["-f", "%q"], ["-o", "soon"], ["-c", "0"], ["--json", "-f", "%s"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-f", "%q"],
+        ["-o", "soon"],
+        ["-c", "0"],
+        ["--json", "-f", "%s"],
+        ["-X", "auto.offset.reset=nonsense"],
+        ["-X", "auto.offset.reset=by_duration:soon"],
+    ],
+    ids=" ".join,
+)
 def test_wrong_options_are_wrong_usage(odradek: Any, topic: str, options: list[str]) -> None:
     assert odradek("consume", topic, *options).status == 2
 
@@ -331,8 +342,21 @@ def losing(monkeypatch: pytest.MonkeyPatch, produce: Any, cli_broker: RunningBro
         (["-o", "0"], 1, "789", "0 to 6"),
         ([], 3, "01789", "2 to 6"),
         (["-u", "5"], 3, "01", "2 to 4"),
+        (["-X", "auto.offset.reset=none"], 3, "01789", "2 to 6"),
+        (["-X", "auto.offset.reset=earliest"], 3, "01789", ""),
+        (["-X", "auto.offset.reset=latest"], 3, "01", ""),
+        (["-X", "auto.offset.reset=by_duration:PT1H"], 3, "01789", ""),
     ],
-    ids=["a log that begins later", "what was named", "what was to be read next", "no more than was asked for"],
+    ids=[
+        "a log that begins later",
+        "what was named",
+        "what was to be read next",
+        "no more than was asked for",
+        "what no setting says how to go on behind",
+        "nothing, with earliest",
+        "nothing, with latest",
+        "nothing, with by_duration",
+    ],
 )
 def test_what_is_told_to_be_gone_is_what_was_wanted(
     odradek: Any, topic: str, losing: Any, options: list[str], at_poll: int, out: str, gone: str
