@@ -130,7 +130,6 @@ def report(error: BaseException) -> int:
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED
         case BrokenPipeError():  # the reader of our output has seen enough
-            _drop(sys.stdout)
             return EXIT_DONE
         case UnansweredError():
             text, status = str(error), EXIT_FAILED
