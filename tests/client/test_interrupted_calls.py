@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import trio
@@ -24,7 +24,7 @@ from odradek.client import (
     RebalanceListener,
     TopicPartition,
 )
-from odradek.client.blocking import _Call
+from odradek.client.blocking import Blocking, _Call
 
 from .group_cluster import FAST, cluster, fill, make_topic, name
 
@@ -36,8 +36,8 @@ def bootstrap() -> Iterator[str]:
 
 
 @contextmanager
-def interrupted(after_s: float) -> Iterator[None]:
-    """Have a signal come while something is done, which it has to end."""
+def interrupted(after_s: float = 0) -> Iterator[None]:
+    """Have a signal come while something is done, which it has to end; without a time what is done sends it."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, after_s)
     try:
@@ -184,6 +184,35 @@ def test_what_was_given_back_is_polled_next_but_nothing_of_paused_partitions(boo
 
     expected = [(part, offset) for part in (first.partition, other.partition) for offset in range(4)]
     assert [(record.partition, record.offset) for record in [first, *polled]] == expected
+
+
+class Idle:
+    """A client that does nothing."""
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+def test_a_plain_function_is_not_waited_for_when_interrupted_and_runs_before_the_next() -> None:
+    client: Blocking[Any] = Blocking(cast("Any", Idle()))
+    caller, goes_on = threading.get_ident(), threading.Event()
+    said: list[str] = []
+
+    def slow() -> None:
+        signal.pthread_kill(caller, signal.SIGALRM)
+        goes_on.wait()
+        said.append("slow")
+        raise ClientUsageError("heard by nobody")
+
+    with client:
+        with interrupted():
+            client._call_sync(slow)
+        before = [*said]
+        goes_on.set()
+        client._call_sync(said.append, "next")
+
+    assert (before, said) == ([], ["slow", "next"])
 
 
 def test_a_call_that_returned_in_the_moment_of_its_interruption_is_undone_and_one_that_did_not_is_cancelled() -> None:

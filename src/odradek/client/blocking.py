@@ -12,7 +12,8 @@ so that a loop of it is as fast as the producer itself. Callbacks run on the cli
 from any number of threads; the errors are those of `errors.py`.
 
 *Interruption.* A call that a signal interrupts, as Ctrl-C does, is cancelled, and waits until it has come to its end;
-what holds then is said at the awaiting form. A second signal does not wait.
+what holds then is said at the awaiting form. A second signal does not wait. A call whose other form awaits nothing
+(`subscribe`, `seek`, `assign`) is not waited for: it is done before the next one, or not at all.
 
 .. versionadded:: 0.1
 """
@@ -149,7 +150,11 @@ class Blocking(Generic[C]):
             raise
 
     def _call_sync(self, function: Callable[..., T], *args: Any, **named: Any) -> T:
-        """Run a plain function on the client's thread and return what it returns; interrupted, it runs all the same."""
+        """Run a plain function on the client's thread and return what it returns.
+
+        Interrupted, it is not waited for: handed over by then, it runs before whatever is called next, and nobody hears
+        what it returns or raises; otherwise it never runs.
+        """
         try:
             return trio.from_thread.run_sync(partial(function, *args, **named), trio_token=self._open_token())
         except trio.RunFinishedError:
