@@ -47,6 +47,7 @@ def key(name: str, type_: ConfigType, default: Any, validator: Any = None) -> Co
         (ConfigType.INT, 0, AtLeast(0), 100),
         (ConfigType.INT, 100, None, 1),
         (ConfigType.SHORT, 0, Between(0, 9), 1),
+        (ConfigType.SHORT, 2**15 - 1, AtLeast(2**15 - 1), 2**15 - 1),  # what is one more is no SHORT
         (ConfigType.LONG, 1_000, BetweenOr(1_000, 2_000, -1), 2_000),
         (ConfigType.DOUBLE, 0.0, Between(0, 0.5), 0.5),
         (ConfigType.PASSWORD, None, None, "something"),

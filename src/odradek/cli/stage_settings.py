@@ -7,7 +7,7 @@ to something, then one key after the other, then some of all that go together.
 from __future__ import annotations
 
 import uuid
-from itertools import chain, islice, product
+from itertools import islice, product
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.config.values import ConfigType
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 COMBINATIONS_MAX: Final = 500
 """So many settings are tried."""
 _PARTITION: Final = TopicIdPartition(uuid.UUID(int=7), "orders", 0)
-_TEXTS: Final = ("something", "1", "5s")
-_NUMBERS: Final = (100, 1)
+_TEXTS: Final = {
+    ConfigType.BOOLEAN: ("true", "false"),
+    **dict.fromkeys((ConfigType.INT, ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE), ("100", "1")),
+}
+_OTHER_TEXTS: Final = ("something", "1", "5s")
 
 
 def settings_in_use(factory: AppendStageFactory, keys: Iterable[ConfigKey]) -> Mapping[str, object] | None:
@@ -59,26 +62,22 @@ def _likely_settings(keys: Sequence[ConfigKey]) -> Iterator[Mapping[str, object]
 
 def likely_values(key: ConfigKey) -> Sequence[Value]:
     """Return values that a key takes, the likeliest to turn something on first, and its default last."""
-    found = [value for value in _values_of_type(key) if value != key.default and _is_taken(key, value)]
+    found = [value for value in _taken_values(key) if value != key.default]
     return (*dict.fromkeys(found), key.default)
 
 
-def _values_of_type(key: ConfigKey) -> Iterable[Value]:
+def _taken_values(key: ConfigKey) -> Iterator[Value]:
+    for text in _likely_texts(key):
+        try:
+            value = key.parse(text)
+        except Exception:  # no value of this key, or its validator is a stranger's with a bug
+            continue
+        yield value
+
+
+def _likely_texts(key: ConfigKey) -> Iterator[str]:
     validator = key.validator
-    if key.type is ConfigType.BOOLEAN:
-        return (True, False)
-    if key.type in {ConfigType.INT, ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE}:
-        bounds = [bound for name in ("low", "high", "special") if (bound := getattr(validator, name, None)) is not None]
-        numbers = chain(_NUMBERS, bounds, (bound + 1 for bound in bounds))
-        return map(float if key.type is ConfigType.DOUBLE else int, numbers)
-    texts: Sequence[str] = (*(getattr(validator, "choices", None) or ()), *_TEXTS)
-    return ((text,) for text in texts) if key.type is ConfigType.LIST else texts
-
-
-def _is_taken(key: ConfigKey, value: Value) -> bool:
-    try:
-        if key.validator is not None:
-            key.validator.check(key.name, value)
-    except Exception:  # it refuses the value, or is a stranger's with a bug
-        return False
-    return True
+    yield from getattr(validator, "choices", None) or ()
+    yield from _TEXTS.get(key.type, _OTHER_TEXTS)
+    bounds = [bound for name in ("low", "high", "special") if (bound := getattr(validator, name, None)) is not None]
+    yield from map(str, (*bounds, *(bound + 1 for bound in bounds)))
