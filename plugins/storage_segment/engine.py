@@ -78,7 +78,7 @@ class SegmentEngine:
         self._renamed_in: set[Path] = set()
         self._spared: set[TopicPartition] = set()
         self._copies = Copies(self._files, context.new_id, self._discard)
-        self._openings = Openings(self._files, self._discard, self._dirs.set_offline)
+        self._openings = Openings(self._files, self._discard, self._dirs.note_failure)
 
     @property
     def cluster_id(self) -> str:
@@ -211,10 +211,7 @@ class SegmentEngine:
                 del home.clean_ends[key]  # another log's: all of this one is dirty, as Kafka takes it
             log.note_clean_end(home.clean_ends.get(key, 0))
         except OSError as exc:
-            error = disk_error(exc, "open", home.path / str(key))
-            if error.is_device_failing:
-                self._dirs.set_offline(home, error)
-            raise error from exc
+            raise self._dirs.failure(home, exc, "open", home.path / str(key)) from exc
         is_kept, is_needed = not self._openings.has_better_end(key, log), key in self._openings.adopted
         is_kept = is_kept or self._checkpoints.keep_found(key, log, is_needed=is_needed)
         self._openings.note_opened(key, is_kept=is_kept)
@@ -298,8 +295,7 @@ class SegmentEngine:
 
     def log_failed(self, partition: TopicIdPartition, error: DiskError) -> None:
         """See `LogOwner.log_failed`."""
-        if error.is_device_failing:
-            self._dirs.set_offline(self._homes[partition.topic_partition], error)
+        self._dirs.note_failure(self._homes[partition.topic_partition], error)
 
     def named_recovery_point(self, partition: TopicIdPartition) -> int:
         """See `LogOwner.named_recovery_point`."""
@@ -338,7 +334,7 @@ class SegmentEngine:
             except FileNotFoundError:
                 pass  # a move has just taken it elsewhere, and gives it up when it ends
             except OSError as exc:
-                raise disk_error(exc, "delete", home.path / str(key)) from exc
+                raise self._dirs.failure(home, exc, "delete", home.path / str(key)) from exc
             self._renamed_in.add(home.path)
         self._forget(home, key)
 
@@ -358,7 +354,7 @@ class SegmentEngine:
         try:
             path = self._dirs.mark(home, key, STRAY_DIRECTORY)
         except OSError as exc:
-            raise disk_error(exc, "set aside", home.path / str(key)) from exc
+            raise self._dirs.failure(home, exc, "set aside", home.path / str(key)) from exc
         _logger.warning("the metadata does not know %s: its log is set aside as %s", partition, path)
         self._forget(home, key)
 
@@ -485,7 +481,11 @@ class SegmentEngine:
             return None
         self._expiring = [entry for entry in self._expiring if entry[0] > now_ms]
         renamed_in, self._renamed_in = sorted(self._renamed_in), set()
-        return RemovalWork(self._files, expired, renamed_in)
+        return RemovalWork(self._files, expired, renamed_in, self._removal_failed)
+
+    def _removal_failed(self, path: Path, error: DiskError) -> None:
+        _logger.warning("%s", error)
+        self._dirs.note_failure(self._dirs.holder(path), error)
 
     def log_dirs(self) -> Sequence[LogDirInfo]:
         """See `StorageEngine.log_dirs`."""

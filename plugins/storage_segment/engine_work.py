@@ -80,14 +80,16 @@ class RemovalWork:
     files: Files
     paths: Sequence[Path]
     renamed_in: Sequence[Path]
+    on_failure: Callable[[Path, DiskError], None]
+    _failed: list[tuple[Path, DiskError]] = attrs.field(factory=list)
 
     def run(self) -> None:
-        """See `DiskWork.run`. What cannot be removed is logged and left to the next start."""
+        """See `DiskWork.run`. What cannot be removed is left to the next start."""
         for path in self.renamed_in:
             try:
                 self.files.fsync_directory(path)
             except OSError as exc:
-                _logger.warning("%s", disk_error(exc, "sync", path))
+                self._failed.append((path, disk_error(exc, "sync", path)))
         for path in self.paths:
             try:
                 if parse_directory_mark(path.name):
@@ -97,12 +99,14 @@ class RemovalWork:
             except FileNotFoundError:
                 continue  # Gone with its directory.
             except OSError as exc:
-                _logger.warning("%s", disk_error(exc, "remove", path))
+                self._failed.append((path, disk_error(exc, "remove", path)))
 
     def finish(self, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
         if error is not None:
             raise error
+        for path, failure in self._failed:
+            self.on_failure(path, failure)
 
 
 class CopyOwner(Protocol):

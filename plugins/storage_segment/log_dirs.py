@@ -121,6 +121,21 @@ class LogDirs:
         log_dir.error = str(error)
         self._on_offline(log_dir, error)
 
+    def note_failure(self, log_dir: LogDir, error: DiskError) -> None:
+        """Take a directory out of use if it is its device that fails; of other failures whoever met them pays."""
+        if error.is_device_failing and not log_dir.error:
+            self.set_offline(log_dir, error)
+
+    def failure(self, log_dir: LogDir, exc: OSError, what: str, path: Path) -> DiskError:
+        """Return what is to be raised for a failure of the system in a directory; arguments as of `disk_error`."""
+        error = disk_error(exc, what, path)
+        self.note_failure(log_dir, error)
+        return error
+
+    def holder(self, path: Path) -> LogDir:
+        """Return the directory that a file or directory lies in, or is."""
+        return max((each for each in self._dirs if path.is_relative_to(each.path)), key=lambda each: len(each.name))
+
     def choose(self, wanted: str | None) -> LogDir:
         """Return the directory of a new log: the one that is wanted, or that with the fewest logs.
 

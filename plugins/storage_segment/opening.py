@@ -130,20 +130,20 @@ class Openings:
             their gaps for holes, so that they are open only once a checkpoint holds it.
     """
 
-    def __init__(self, files: Files, discard: Discard, take_offline: Callable[[LogDir, DiskError], None]) -> None:
+    def __init__(self, files: Files, discard: Discard, on_failure: Callable[[LogDir, DiskError], None]) -> None:
         """Make it, with nothing under way.
 
         Args:
             files: Where.
             discard: Takes files to be removed later.
-            take_offline: Takes a directory whose device fails out of use.
+            on_failure: Told when a directory failed; takes it out of use if its device does.
         """
         self.files = files
         self.discard = discard
         self.unchecked: set[TopicPartition] = set()
         self.gapped: set[TopicPartition] = set()
         self.adopted: set[TopicPartition] = set()
-        self._take_offline = take_offline
+        self._on_failure = on_failure
         self._works: dict[TopicPartition, OpeningWork] = {}
         self._given_up: set[OpeningWork] = set()
 
@@ -227,8 +227,7 @@ class Openings:
         if error.errno in NO_ROOM and work.home.spend_reserve(OPENING_BYTES):
             return
         failure = disk_error(error, "open", work.path)
-        if failure.is_device_failing:
-            self._take_offline(work.home, failure)
+        self._on_failure(work.home, failure)
         raise failure from error
 
     def take(self, key: TopicPartition, home: LogDir, previous: SegmentLog | None) -> OpenedLog | None:

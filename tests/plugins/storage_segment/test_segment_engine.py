@@ -6,6 +6,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +19,15 @@ from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import CLEAN_SHUTDOWN
 from odradek.plugins.storage_segment.log import SegmentLog
 from odradek.testing.batches import make_batch
-from odradek.testing.contracts.storage_base import MONOTONIC_MS, PARTITION, SMALL, all_bytes, fill, make_context
+from odradek.testing.contracts.storage_base import (
+    MONOTONIC_MS,
+    PARTITION,
+    SMALL,
+    all_bytes,
+    fill,
+    make_context,
+    write_anew,
+)
 
 from .full_disk import FullDisk
 
@@ -114,6 +123,77 @@ def test_a_failing_device_takes_its_logs_offline_and_no_others(tmp_path: Path) -
         False,
         True,
     )
+
+
+class FailingCalls(OsFiles):
+    """The machine's files, one of whose calls fails once it is named."""
+
+    failing = ""
+
+    def _check(self, call: str) -> None:
+        if call == self.failing:
+            raise OSError(errno.EIO, "broken")
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._check("rename")
+        super().rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        self._check("unlink")
+        super().unlink(path)
+
+    def fsync_directory(self, path: Path) -> None:
+        self._check("fsync_directory")
+        super().fsync_directory(path)
+
+
+def retention(engine: SegmentEngine, log: PartitionLog) -> None:
+    log.delete_segments_below(log.active_base_offset)
+    removed(engine, MONOTONIC_MS + 1_000_000)
+
+
+def swap(engine: SegmentEngine, log: PartitionLog) -> None:
+    do_now(log.begin_replacement([log.segments()[0].base_offset]))
+
+
+def deletion(engine: SegmentEngine, log: PartitionLog) -> None:
+    engine.delete_log(partition(0))
+    removed(engine, MONOTONIC_MS + 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("act", "call"),
+    [
+        (retention, "rename"),
+        (retention, "unlink"),
+        (swap, "fsync_directory"),
+        (swap, "rename"),
+        (deletion, "rename"),
+        (deletion, "fsync_directory"),
+        (deletion, "unlink"),
+    ],
+)
+def test_a_device_that_fails_as_files_go_takes_its_logs_offline(
+    tmp_path: Path, act: Callable[[SegmentEngine, PartitionLog], None], call: str
+) -> None:
+    files = FailingCalls()
+    engine = started(tmp_path, dirs=2, files=files)
+    log, elsewhere, neighbour = (engine.open_log(partition(number), SMALL) for number in range(3))
+    written = fill(log, 0, 20)
+    for other in (elsewhere, neighbour):
+        fill(other, 0, 3)
+    log.flush()
+    engine.checkpoint({})
+    write_anew(log, 0, written[: log.segments()[1].base_offset])
+    files.failing = call
+    with suppress(StorageError):
+        act(engine, log)
+    files.failing = ""
+
+    assert ["the disk is failing" in info.error for info in engine.log_dirs()] == [True, False]
+    with pytest.raises(StorageError, match="the disk is failing"):
+        neighbour.flush()
+    assert elsewhere.flush() == 3
 
 
 def test_a_thread_whose_disk_fails_changes_nothing_before_its_work_is_finished(tmp_path: Path) -> None:
