@@ -260,9 +260,12 @@ def test_a_consumer_is_sent_to_a_replica_that_is_not_in_sync_and_to_the_one_that
     assert select_by_rack(replica, 1, nodes, "elsewhere") == -1  # type: ignore[arg-type]
 
 
-def test_without_a_selector_nothing_is_kept_of_followers(house: House) -> None:
-    follow(house, 2, 0)
+def test_without_a_selector_nobody_is_sent_to_a_follower_and_nothing_is_kept_of_it(house: House) -> None:
+    produce(house, LED, 12)
+    follow(house, 2, 1)
+    part = fetch_part(fetch(house, LED, 18, rack_id="rack2"))
 
+    assert (part.preferred_read_replica, values(part)) == (-1, [b"a"])
     assert house.hosted.replicas.get("t", LED).followers is None
 
 
@@ -279,11 +282,12 @@ def test_a_consumer_is_sent_to_an_in_sync_replica_of_its_rack(house: House) -> N
 
 
 def test_a_selector_is_chosen_by_the_name_of_kafkas_class() -> None:
-    def configured(name: str) -> ReplicaSelection:
-        config = BrokerConfig(Registry.of(), static={"replica.selector.class": Setting(name, "a test")})
-        return ReplicaSelection.configured(config, MetadataImage)
+    def configured(name: str | None) -> ReplicaSelection:
+        static = {} if name is None else {"replica.selector.class": Setting(name, "a test")}
+        return ReplicaSelection.configured(BrokerConfig(Registry.of(), static=static), MetadataImage)
 
     package = "org.apache.kafka.common.replica"
+    assert configured(None).of_consumer("a", "PLAINTEXT") is None
     assert configured(f"{package}.LeaderSelector").of_consumer("a", "PLAINTEXT") is None
     assert configured(f"{package}.RackAwareReplicaSelector").of_consumer("a", "PLAINTEXT") is not None
     assert configured(f"{package}.RackAwareReplicaSelector").of_consumer("", "PLAINTEXT") is None
