@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -33,10 +33,12 @@ def heed_no_errors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.unmeasured
-@pytest.mark.parametrize(("sabotage", "seeds_max"), [(look_at_no_checksums, 10), (heed_no_errors, 10)])
+@pytest.mark.parametrize(
+    ("sabotage", "seeds"), [(look_at_no_checksums, (6, *range(1, 11))), (heed_no_errors, range(1, 11))]
+)
 def test_sabotage_is_found_within_so_many_seeds(
-    sabotage: Callable[[pytest.MonkeyPatch], None], seeds_max: int, monkeypatch: pytest.MonkeyPatch
+    sabotage: Callable[[pytest.MonkeyPatch], None], seeds: Iterable[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sabotage(monkeypatch)
 
-    assert any(run_seed(DISKS, seed, {}).failure for seed in range(1, seeds_max + 1))
+    assert any(run_seed(DISKS, seed, {}).failure for seed in seeds)

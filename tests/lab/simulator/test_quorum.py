@@ -23,7 +23,9 @@ from odradek.plugins.election_quorum.ballots import State
 from odradek.plugins.election_quorum.leadership import Leadership
 
 SEEDS_MAX = 30
-"""Another change of the code is another run of each seed: one of six finds the rarest of these, so 30 always do."""
+"""Another change of the code is another run of each seed: one of six finds the rarest of these, so 30 always do.
+
+The one that did last is tried first."""
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -113,14 +115,14 @@ def told(*rules: str) -> tuple[str, ...]:
 
 @pytest.mark.unmeasured
 @pytest.mark.parametrize(
-    ("accident", "plant", "settings", "drawn", "found"),
+    ("accident", "plant", "settings", "drawn", "found_last", "found"),
     [
-        (Accident.LEADER, keep_votes_in_memory, {}, NEAR, (*told("remembered"), DAMAGED)),
-        (Accident.CRASH, forget_votes, {}, NEAR, told("remembered")),
-        (Accident.ELECTION, vote_for_everybody, RESTLESS, NEAR, told("vote", "one leader")),
-        (Accident.LEADER, commit_earlier_epochs, {}, FAR, told("own epoch")),
-        (Accident.LEADER, answer_at_once, {}, SLOW, told("complete", "created", "committed")),
-        (Accident.SEVERAL, leave_out_syncs_of_metadata, {}, NEAR, (*told("complete", "created"), DAMAGED)),
+        (Accident.LEADER, keep_votes_in_memory, {}, NEAR, 1, (*told("remembered"), DAMAGED)),
+        (Accident.CRASH, forget_votes, {}, NEAR, 1, told("remembered")),
+        (Accident.ELECTION, vote_for_everybody, RESTLESS, NEAR, 4, told("vote", "one leader")),
+        (Accident.LEADER, commit_earlier_epochs, {}, FAR, 1, told("own epoch")),
+        (Accident.LEADER, answer_at_once, {}, SLOW, 1, told("complete", "created", "committed")),
+        (Accident.SEVERAL, leave_out_syncs_of_metadata, {}, NEAR, 1, (*told("complete", "created"), DAMAGED)),
     ],
 )
 def test_a_broken_word_is_found(
@@ -128,6 +130,7 @@ def test_a_broken_word_is_found(
     plant: Plant,
     settings: Mapping[str, str],
     drawn: Mapping[str, tuple[int, ...]],
+    found_last: int,
     found: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -135,5 +138,5 @@ def test_a_broken_word_is_found(
         monkeypatch.setattr(quorum, name, value)
     plant(monkeypatch)
 
-    failures = (run_seed(QUORUM, seed, settings).failure for seed in range(1, SEEDS_MAX + 1))
+    failures = (run_seed(QUORUM, seed, settings).failure for seed in (found_last, *range(1, SEEDS_MAX + 1)))
     assert next(filter(None, failures), "").startswith(found)
