@@ -9,6 +9,8 @@
 | `scale` | what each of 500 and 5,000 partitions costs: create, produce, stop, start clean and after a kill; idle |
 | | `python -m benchmarks.scale --beside` puts it beside Apache Kafka's, where the peers are |
 | `cluster` | three brokers: start, idle, time to the next record after a kill and in a drain; what two brokers take |
+| `growth` | three brokers by partitions and by replicas, and a follower that is behind while producers go on; beside |
+| | Apache Kafka's, in turns |
 | `metadata` | 100,000 partitions, 100 brokers: a snapshot, heartbeats, elections, fences, by simulated controllers |
 | `delay` | delayed records: taking, keeping, delivering them, how late, and the next start, by how many wait |
 | `stalls` | how long another client waits beside a request for thousands of partitions, or millions of records |
@@ -54,6 +56,7 @@ COMMANDS = {
     "start": [sys.executable, "-m", "benchmarks.start"],
     "scale": [sys.executable, "-m", "benchmarks.scale"],
     "cluster": [sys.executable, "-m", "benchmarks.cluster", "--beside"],
+    "growth": [sys.executable, "-m", "benchmarks.growth"],
     "metadata": [sys.executable, "-m", "benchmarks.metadata"],
     "delay": [sys.executable, "-m", "benchmarks.delay"],
     "stalls": [sys.executable, "-m", "benchmarks.stalls"],

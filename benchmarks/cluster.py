@@ -76,6 +76,8 @@ class Fleet(NamedTuple):
         pids: Their processes, by id.
         all_pids: All processes, also one that only watches the others.
         ready_s: From the start of the command until all were ready.
+        data_dir: Below it each has its logs, in a directory with its id for a name.
+        keeper: The process that starts again who died; 0 where nobody does.
     """
 
     name: str
@@ -83,6 +85,8 @@ class Fleet(NamedTuple):
     pids: Mapping[int, int]
     all_pids: Sequence[int]
     ready_s: float
+    data_dir: Path
+    keeper: int
 
     @property
     def bootstrap(self) -> str:
@@ -130,12 +134,12 @@ class Fleet(NamedTuple):
         if code := answer.topics[0].error_code:
             raise RuntimeError(f"{self.name} did not create {name}: error {code}")
         for wire in wires.values():
-            while not self._is_led(wire, len(leaders)):
+            while not self._is_led(wire, name, len(leaders)):
                 time.sleep(0.05)
 
-    def _is_led(self, wire: Wire, count: int) -> bool:
+    def _is_led(self, wire: Wire, name: str, count: int) -> bool:
         topics = wire.ask(MetadataRequest(topics=None), 9).topics
-        partitions = [part for topic in topics for part in topic.partitions if topic.name == TOPIC]
+        partitions = [part for topic in topics for part in topic.partitions if topic.name == name]
         return len(partitions) == count and all(part.leader_id >= 0 and not part.error_code for part in partitions)
 
 
@@ -147,7 +151,9 @@ def ours() -> Iterator[Fleet]:
         command = [sys.executable, "-m", "odradek", "serve", "--brokers", str(BROKERS)]
         command += ["--listen", f"127.0.0.1:{port}", "--data-dir", folder]
         begin = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen(  # a session of its own, as the peers': Linux may share processors out by session
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        )
         try:
             assert process.stdout is not None
             for _ in range(BROKERS):
@@ -156,7 +162,8 @@ def ours() -> Iterator[Fleet]:
             children = sorted(map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
             bootstraps = {number: f"127.0.0.1:{port + number - 1}" for number in range(1, BROKERS + 1)}
             pids = dict(enumerate(children, start=1))  # they are forked in the order of their ids
-            yield Fleet("odradek", bootstraps, pids, [process.pid, *children], ready_s)
+            everybody = [process.pid, *children]
+            yield Fleet("odradek", bootstraps, pids, everybody, ready_s, Path(folder), process.pid)
         finally:
             process.terminate()
             process.wait(PATIENCE_S)
@@ -184,7 +191,8 @@ def kafka() -> Iterator[Fleet]:
         ready_s = time.perf_counter() - begin
         addresses = dict(enumerate(peer.bootstrap.split(","), start=1))
         with _standing_still(_parent_of(peer.pids[0])):
-            yield Fleet("kafka", addresses, dict(enumerate(peer.pids, start=1)), peer.pids, ready_s)
+            pids = dict(enumerate(peer.pids, start=1))
+            yield Fleet("kafka", addresses, pids, peer.pids, ready_s, Path(peer.data_dir), 0)
 
 
 @contextlib.contextmanager

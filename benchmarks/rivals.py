@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from benchmarks.processes import cpu_seconds
 from odradek.kernel.errors import ErrorCode
@@ -192,8 +192,20 @@ def _take_frames(rest: bytearray, data: bytes) -> int:
     return count
 
 
+class Named(Protocol):
+    """Who is measured: a broker, or several."""
+
+    @property
+    def name(self) -> str:
+        """Whose."""
+        ...
+
+
+Measured = TypeVar("Measured", bound=Named)
+
+
 def alternate(
-    found: Sequence[Rival], rounds: int, measure: Callable[[Rival, int], tuple[float, ...]]
+    found: Sequence[Measured], rounds: int, measure: Callable[[Measured, int], tuple[float, ...]]
 ) -> dict[str, list[tuple[float, ...]]]:
     """Measure the brokers in turns, after a round that warms them (a JVM compiles what is hot)."""
     samples: dict[str, list[tuple[float, ...]]] = {rival.name: [] for rival in found}
