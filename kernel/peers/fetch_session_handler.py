@@ -96,8 +96,9 @@ class FetchSessionHandler:
         }
         forgotten: dict[tuple[str, uuid.UUID], ForgottenTopic] = {}
         for partition, wish in known.items():
+            now = wanted.get(partition)
             # A topic that was made anew is another one, though it has the same name.
-            if partition not in wanted or wanted[partition].topic_id != wish.topic_id:
+            if now is not wish and (now is None or now.topic_id != wish.topic_id):
                 topic = (partition.topic, wish.topic_id)
                 gone = forgotten.setdefault(topic, ForgottenTopic(topic=topic[0], topic_id=topic[1], partitions=[]))
                 gone.partitions.append(partition.partition)

@@ -133,10 +133,12 @@ class Plan:
     """What a fetcher asks for, kept as long as nothing of it has changed. Owned by the fetcher.
 
     Where nothing happens it asks for the same again and again: for a thousand partitions it sees to it that each is
-    still served here, and no more. What changes without its doing, as where a log begins, it finds out in time.
+    still served here, and no more. Where few move, as records come for them, only these are looked at. What changes
+    without its doing, as where a log begins, it finds out in time.
 
     Attributes:
         is_stale: Whether something has changed: set by the fetcher, for what it does itself.
+        moved: What was told of since, and is to be asked for as all others are: added by the fetcher.
         has_slow: See `Wanted.has_slow`.
     """
 
@@ -146,14 +148,16 @@ class Plan:
         self._wanted: dict[TopicPartition, Wish] = {}
         self._bytes_max = self._due_ms = 0
         self.is_stale, self.has_slow = True, False
+        self.moved: set[TopicPartition] = set()
 
     def now(
         self, now_ms: int, bytes_max: int, *, is_throttling: bool = False
     ) -> tuple[Mapping[TopicPartition, Wish], int | None]:
         """See `wanted_now`; the same object as long as the same is asked for: it does not change."""
         is_kept = not self.is_stale and not is_throttling and bytes_max == self._bytes_max
-        if is_kept and now_ms < self._due_ms and self._are_served():
+        if is_kept and now_ms < self._due_ms and self._are_served() and self._has_followed(bytes_max):
             return self._wanted, None
+        self.moved.clear()
         wanted, next_due_ms, has_slow = wanted_now(self._followed, now_ms, bytes_max, is_throttling=is_throttling)
         if wanted != self._wanted:
             self._wanted = wanted
@@ -161,6 +165,21 @@ class Plan:
         self.has_slow = has_slow
         self.is_stale = is_throttling or has_slow or len(wanted) < len(self._followed)
         return self._wanted, next_due_ms
+
+    def _has_followed(self, bytes_max: int) -> bool:
+        """Take over where those are that have moved; return whether each is to be asked for at once."""
+        wishes = {}
+        for partition in self.moved:
+            each = self._followed[partition]
+            if each.replica.appended_offset < each.replica.log.log_end_offset:
+                return False
+            wish = each.wish(bytes_max)
+            if wish is not self._wanted[partition]:
+                wishes[partition] = wish
+        self.moved.clear()
+        if wishes:
+            self._wanted = {**self._wanted, **wishes}  # the one before does not change
+        return True
 
     def _are_served(self) -> bool:
         for each in self._followed.values():

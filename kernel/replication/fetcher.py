@@ -150,8 +150,7 @@ class Fetcher:
         self._parts = parts
         self._told: Collection[_Told] = ()
         self._session = FetchSessionHandler()
-        self._failures_count = 0
-        self._lane = 0
+        self._failures_count = self._lane = 0
         self._poll: trio.CancelScope | None = None
         self._wake = trio.Event()
         self._flushes = FollowerFlushes(parts.writes, parts.threads)
@@ -279,7 +278,6 @@ class Fetcher:
 
     async def _take(self, response: FetchResponse, wanted: Mapping[TopicPartition, Wish]) -> None:
         """Do what an answer asks for, partition by partition; what it brought is written once for each."""
-        self._plan.is_stale = self._plan.is_stale or bool(response.responses)
         told: list[_Told] = []
         lost: list[tuple[Followed, Taken]] = []
         staged: list[Replica] = []
@@ -290,6 +288,7 @@ class Fetcher:
             outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms(), is_still=is_still)
             if outcome.taken is Taken.APPENDED:
                 followed.failures_count = 0
+                self._plan.moved.add(followed.replica.topic_partition)
                 self._note_lag(followed, answer.high_watermark)
                 told.append(_Told(followed.replica, followed.replica.leader_epoch, answer, is_still))
                 if len(records):
@@ -311,6 +310,7 @@ class Fetcher:
                     self._parts.writes.write_now(staged)  # so that no turn makes more logs than these
                 size_bytes = firsts_count = 0
                 await take_turn()
+        self._plan.is_stale |= len(told) < sum([len(topic.partitions) for topic in response.responses])
         self._parts.writes.write_now(staged)
         if self._voters and self._parts.voting is not None:
             self._tell_voting(self._parts.voting, wanted, told, refused)
