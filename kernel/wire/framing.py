@@ -19,6 +19,8 @@ from .errors import DecodeError
 _SIZE: Final = struct.Struct(">i")
 _PREFIX_BYTES: Final = 4
 _GROWTH_BYTES_MIN: Final = 1 << 20
+_GROWTH_FACTOR: Final = 8
+"""Memory that is new has to be cleared and moved to: of an answer of ten megabytes that is not to be done six times."""
 
 BUFFER_BYTES: Final = 16 * 1024
 """What a connection's buffer has at first, and again when it is idle after a large frame."""
@@ -77,8 +79,8 @@ class FrameBuffer:
     def writable(self) -> memoryview:
         """Return where the next bytes go, at least one byte; ends the validity of earlier frames.
 
-        A frame larger than the buffer makes it grow, though never much beyond twice of what has already come: a size
-        prefix alone costs no memory. Some time after the last large frame it falls back to its usual size.
+        A frame larger than the buffer makes it grow, though never much beyond eight times of what has already come: a
+        size prefix alone costs no memory. Some time after the last large frame it falls back to its usual size.
         """
         have = self._end - self._start
         capacity = len(self._buffer)
@@ -99,7 +101,7 @@ class FrameBuffer:
 
     def _growth(self, have: int) -> int:
         """Return the size of a buffer for the frame that is coming."""
-        at_once = max(2 * have, _GROWTH_BYTES_MIN)
+        at_once = max(_GROWTH_FACTOR * have, _GROWTH_BYTES_MIN)
         return max(min(self._needed, at_once), have + self._size_bytes if have >= self._needed else have + 1)
 
     def _move(self, size_bytes: int) -> None:
@@ -119,13 +121,13 @@ class FrameBuffer:
 
     def receive(self, data: Buffer) -> None:
         """Copy bytes in, for who has them already (TLS, the simulator, tests)."""
-        position = 0
-        while position < len(data):
-            space = self.writable()
-            piece = data[position : position + len(space)]
-            space[: len(piece)] = piece
-            self.wrote(len(piece))
-            position += len(piece)
+        space = self.writable()
+        if len(space) < len(data):
+            have = self._end - self._start
+            self._move(max(self._growth(have), have + len(data)))
+            space = self._buffer[self._end :]
+        space[: len(data)] = data
+        self.wrote(len(data))
 
     def next_frame(self) -> memoryview | None:
         """Return the next whole frame without its size prefix, or None until more bytes have come.

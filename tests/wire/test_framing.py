@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.wire import DecodeError, FrameBuffer
+from tests.profiled import counting_calls
 
 
 def framed(payload: bytes) -> bytes:
@@ -115,6 +116,19 @@ def test_a_large_frame_gets_a_buffer_of_its_size() -> None:
 
     assert one(frames) == payload
     assert frames.capacity_bytes <= len(data) + 4
+
+
+def test_a_frame_of_ten_megabytes_that_comes_in_pieces_is_moved_three_times() -> None:
+    frames, payload = FrameBuffer(1 << 24), bytes(10 << 20)
+    data = framed(payload)
+    with counting_calls() as calls:
+        for first in range(0, len(data), 1 << 18):
+            assert frames.next_frame() is None
+            frames.receive(data[first : first + (1 << 18)])
+
+    assert one(frames) == payload
+    # Once taken, for small frames; moved on for the first piece, when the size is known, and when there is more of it.
+    assert calls[FrameBuffer._move.__code__] == 1 + 3
 
 
 def test_a_connection_takes_no_memory_before_its_first_byte_and_none_when_idle() -> None:
