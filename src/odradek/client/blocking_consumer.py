@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 class BlockingConsumer(Blocking[Consumer]):
     """`Consumer` for any thread; iterating it waits for records for ever.
 
+    Java's consumer refuses a second thread (`ConcurrentModificationException`); this one has them take turns: what
+    threads ask for at once is done one after the other. Threads that iterate or poll share the records: each is given
+    once, to whoever comes first, and to each thread those of a partition in their order. Once a `seek` has returned,
+    no thread is given what it left behind; a record that another one had got before is that one's.
+
     .. versionadded:: 0.1
     """
 

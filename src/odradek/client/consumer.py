@@ -23,6 +23,7 @@ committing, so that what was not processed comes again.
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -412,17 +413,23 @@ class Consumer(PositionedConsumer):
 
         Listeners run within, and what they raise is raised. Cancelled, nothing was taken.
         """
+        limit = self._settings.poll_records_max if records_max is None else records_max
+        deadline_s = math.inf if timeout_ms is None else trio.current_time() + timeout_ms / 1_000
+        return await self._poll(limit, deadline_s, is_iterated=False)
+
+    async def _poll(self, limit: int, deadline_s: float, *, is_iterated: bool) -> list[ConsumerRecord]:
+        """Do as `poll`; for an iteration return nothing where something is held back for it by now."""
         fetcher = self._opened()[1]
         group, loop = self._group, self._loop
         assert loop is not None
         if not fetcher.assignment and (group is None or group.member is None):
             raise ClientUsageError("nothing is subscribed to or assigned: subscribe() or assign() first")
-        limit = self._settings.poll_records_max if records_max is None else records_max
-        deadline_s = float("inf") if timeout_ms is None else trio.current_time() + timeout_ms / 1_000
         await trio.lowlevel.checkpoint()
         while True:
             if group is not None:
                 await group.attend()  # in its own time: a listener is not cut off by the poll's
+            if is_iterated and self._held_back:
+                return []
             held_back = self._take_held_back(limit)
             records = held_back or fetcher.take(limit)
             loop.wake()
@@ -459,11 +466,14 @@ class Consumer(PositionedConsumer):
         return self._held_back.pop()
 
     async def poll_iterated(self) -> None:
-        """Poll for an iteration, also one of another thread, unless it holds something back."""
+        """Poll for an iteration, also one of another thread, unless something is held back by then.
+
+        What is held back by then is left alone: another thread may be taking it.
+        """
         if self._held_back:
             await trio.lowlevel.checkpoint()
         else:
-            self.hold_back(await self.poll())
+            self.hold_back(await self._poll(self._settings.poll_records_max, math.inf, is_iterated=True))
 
     def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         for interceptor in self._settings.interceptors:

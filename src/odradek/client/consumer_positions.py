@@ -143,7 +143,8 @@ class PositionedConsumer:
     def held_back(self) -> list[ConsumerRecord]:
         """What an iteration holds back, the next record last: one list for the consumer's life.
 
-        Another thread's iteration may pop from it.
+        Another thread's iteration may pop from it, between any two steps here. So what goes is deleted where it stands:
+        at no moment is the list without what is in front of a record that is in it.
         """
         return self._held_back
 
@@ -154,27 +155,29 @@ class PositionedConsumer:
     def _take_held_back(self, records_max: int) -> list[ConsumerRecord]:
         """Return what is held back, at most so many, and nothing of paused partitions."""
         taken: list[ConsumerRecord] = []
-        passed: list[ConsumerRecord] = []
-        with suppress(IndexError):  # an iteration of another thread may have the last one
-            while self._held_back and len(taken) < records_max:
-                record = self._held_back.pop()
-                (passed if record.topic_partition in self.paused else taken).append(record)
-        self.hold_back(passed)
+        held_back = self._held_back
+        for index in reversed(range(len(held_back))):
+            if len(taken) >= records_max:
+                break
+            with suppress(IndexError):  # an iteration of another thread has it
+                record = held_back[index]
+                if record.topic_partition not in self.paused:
+                    del held_back[index]
+                    taken.append(record)
         return taken
 
     def _forget_held_back(self, partitions: Iterable[TopicPartition]) -> None:
-        """Have an iteration not hand out what it holds back of these.
-
-        One of another thread may pop meanwhile: each record is taken by one of both, so that none comes twice.
-        """
+        """Have an iteration not hand out what it holds back of these, and all else in its order."""
         forgotten = set(partitions)
-        kept: list[ConsumerRecord] = []
-        with suppress(IndexError):
-            while self._held_back:
-                record = self._held_back.pop()
-                if record.topic_partition not in forgotten:
-                    kept.append(record)
-        self.hold_back(kept)
+        held_back = self._held_back
+        index = 0
+        while index < len(held_back):
+            end = index
+            with suppress(IndexError):  # the end, or an iteration of another thread has the rest
+                while held_back[end].topic_partition in forgotten:
+                    end += 1
+            del held_back[index:end]
+            index += 1
 
     def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Have polls pass these over."""
