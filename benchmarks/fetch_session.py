@@ -35,7 +35,7 @@ def sessionless() -> tuple[Callable[[], None], int]:
 
     def turn() -> None:
         for _ in range(COUNT):
-            cache.open(request, 13, 0, is_follower=False).build(answers)
+            cache.open(request, 13, 0, is_privileged=False).build(answers)
 
     return turn, COUNT
 
@@ -44,7 +44,7 @@ def incremental(partitions_count: int, *, with_skips: bool) -> tuple[Callable[[]
     """One partition of so many has news; the others are answered as before, or left out by the handler."""
     cache = FetchSessionCache(slots=1000, random_source=random.Random(0))
     all_answers = [PartitionData(records=b"", high_watermark=2) for _ in range(partitions_count)]
-    session_id = cache.open(_request(0, 0, partitions_count), 13, 0, is_follower=False).build(all_answers).session_id
+    session_id = cache.open(_request(0, 0, partitions_count), 13, 0, is_privileged=False).build(all_answers).session_id
     news = PartitionData(records=b"x", high_watermark=2)
     answers: list[PartitionData | None] = [news]
     answers += [None] * (partitions_count - 1) if with_skips else all_answers[1:]
@@ -55,7 +55,7 @@ def incremental(partitions_count: int, *, with_skips: bool) -> tuple[Callable[[]
         nonlocal epoch
         for _ in range(rounds):
             epoch += 1
-            cache.open(_request(session_id, epoch, 1), 13, 0, is_follower=False).build(answers)
+            cache.open(_request(session_id, epoch, 1), 13, 0, is_privileged=False).build(answers)
 
     return turn, rounds
 

@@ -176,7 +176,7 @@ class SessionlessContext:
 class FullContext:
     """A fetch that names everything and asks for a session, which it gets if there is room when it is answered."""
 
-    __slots__ = ("_cache", "_is_follower", "_now_ms", "_uses_topic_ids", "by_key", "targets")
+    __slots__ = ("_cache", "_is_privileged", "_now_ms", "_uses_topic_ids", "by_key", "targets")
 
     is_incremental = False
     stamp = None
@@ -187,14 +187,14 @@ class FullContext:
         by_key: dict[TargetKey, FetchTarget],
         now_ms: int,
         *,
-        is_follower: bool,
+        is_privileged: bool,
         uses_topic_ids: bool,
     ) -> None:
         self.targets = list(by_key.values())
         self.by_key = by_key
         self._cache = cache
         self._now_ms = now_ms
-        self._is_follower = is_follower
+        self._is_privileged = is_privileged
         self._uses_topic_ids = uses_topic_ids
 
     def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
@@ -214,7 +214,7 @@ class FullContext:
         """See `FetchContext.finish`."""
         responses = found.finish()
         session = self._cache.create(
-            self.by_key, self._now_ms, is_privileged=self._is_follower, uses_topic_ids=self._uses_topic_ids
+            self.by_key, self._now_ms, is_privileged=self._is_privileged, uses_topic_ids=self._uses_topic_ids
         )
         return FetchResponse(session_id=NO_SESSION_ID if session is None else session.session_id, responses=responses)
 

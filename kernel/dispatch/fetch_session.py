@@ -20,12 +20,13 @@ session's order: so that one busy partition cannot starve the others when `max_b
 
 The handler's part::
 
-    context = cache.open(request, version, now_ms, is_follower=...)
+    context = cache.open(request, version, now_ms, is_privileged=...)
     answers = [read(target) for target in context.targets]
     response = context.build(answers)
 
 When the cache is full a session is evicted that was not used for two minutes; else the smallest one that is older than
 two minutes and smaller than the new one. A follower's session is privileged: it may take the place of any consumer's.
+Kafka takes everybody's word for being one; here it has to be a broker, as it is registered now.
 
 When there are as many partitions in sessions as may be, those that were not used for two minutes make room; for a
 follower consumers' do, too, the largest first, so that few clients have to name everything again. Where that would not
@@ -83,7 +84,7 @@ class FetchSession:
 
     Attributes:
         session_id: Greater than 0.
-        is_privileged: Whether a follower owns it.
+        is_privileged: Whether a follower owns it that is known.
         uses_topic_ids: Whether it goes by ids.
         created_ms: When it was made.
         epoch: Of the next request.
@@ -197,19 +198,19 @@ class FetchSessionCache:
     def __repr__(self) -> str:
         return f"<FetchSessionCache: {len(self._sessions)} of {self._slots} sessions>"
 
-    def open(self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool) -> FetchContext:
+    def open(self, request: FetchRequest, version: int, now_ms: int, *, is_privileged: bool) -> FetchContext:
         """Find the session that a request belongs to, and take over what it changes.
 
         Args:
             request: Decoded.
             version: Its version.
             now_ms: The monotonic clock.
-            is_follower: Whether a replica asks.
+            is_privileged: Whether a follower asks that is known.
         """
-        return run_at_once(self.open_in_steps(request, version, now_ms, is_follower=is_follower))
+        return run_at_once(self.open_in_steps(request, version, now_ms, is_privileged=is_privileged))
 
     def open_in_steps(
-        self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool
+        self, request: FetchRequest, version: int, now_ms: int, *, is_privileged: bool
     ) -> Generator[None, None, FetchContext]:
         """Do as `open`; a step is a partition. If it is closed before its end, the session may have some changes.
 
@@ -223,7 +224,7 @@ class FetchSessionCache:
             by_key = yield from _all_targets(request, uses_topic_ids)
             if epoch == SESSIONLESS_EPOCH:
                 return SessionlessContext(by_key)
-            return FullContext(self, by_key, now_ms, is_follower=is_follower, uses_topic_ids=uses_topic_ids)
+            return FullContext(self, by_key, now_ms, is_privileged=is_privileged, uses_topic_ids=uses_topic_ids)
         session = self._sessions.get(request.session_id)
         if session is None:
             return ErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -232,6 +233,7 @@ class FetchSessionCache:
         if session.uses_topic_ids != uses_topic_ids:
             return ErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.epoch = next_epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session.is_privileged |= is_privileged  # of its first request its registration may not have been known here
         yield from session.update_in_steps(request)
         code = self._ended_meanwhile(session, next_epoch, now_ms)
         if code is not ErrorCode.NONE:

@@ -94,10 +94,11 @@ class House:
             on_connection_closed=self.connection_closed,
         )
         self.router.add(self.produce)
+        self.sessions = FetchSessionCache(slots=10, random_source=random.Random(0))
         self.router.add(
             FetchHandler(
                 replicas=self.hosted.replicas,
-                sessions=FetchSessionCache(slots=10, random_source=random.Random(0)),
+                sessions=self.sessions,
                 purgatory=self.fetches,
                 clock=self.clock,
                 max_bytes=1 << 24,

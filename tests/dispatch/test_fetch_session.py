@@ -47,13 +47,13 @@ def answer(index: int = 0, *, high_watermark: int = 5, records: bytes = b"") -> 
     return PartitionData(partition_index=index, high_watermark=high_watermark, log_start_offset=0, records=records)
 
 
-def open_session(cache: FetchSessionCache, count: int = 1, now_ms: int = 0, *, is_follower: bool = False) -> int:
-    context = cache.open(request(0, 0, count), 12, now_ms, is_follower=is_follower)
+def open_session(cache: FetchSessionCache, count: int = 1, now_ms: int = 0, *, is_privileged: bool = False) -> int:
+    context = cache.open(request(0, 0, count), 12, now_ms, is_privileged=is_privileged)
     return context.build([answer(index) for index in range(count)]).session_id
 
 
 def go_on(cache: FetchSessionCache, session_id: int, epoch: int, now_ms: int = 0) -> FetchContext:
-    return cache.open(request(session_id, epoch, 0), 12, now_ms, is_follower=False)
+    return cache.open(request(session_id, epoch, 0), 12, now_ms, is_privileged=False)
 
 
 # -------------------------------------------------------------------------------------------- as Apache Kafka answered
@@ -83,7 +83,7 @@ class Script:
                 for topic, *partitions in map(str.split, filter(None, forgotten.split(";")))
             ],
         )
-        context = self.cache.open(fetch, int(version[1:]), 0, is_follower=False)
+        context = self.cache.open(fetch, int(version[1:]), 0, is_privileged=False)
         result = context.build([self.read(target) for target in context.targets])
         if epoch == "0":
             self.session_id = result.session_id
@@ -210,7 +210,7 @@ def test_a_request_changes_what_it_names() -> None:
         partition_max_bytes=77,
     )
     change = FetchRequest(session_id=session_id, session_epoch=1, topics=[FetchTopic(topic="t", partitions=[wanted])])
-    first, second = cache.open(change, 12, 0, is_follower=False).targets
+    first, second = cache.open(change, 12, 0, is_privileged=False).targets
 
     assert first.fetch_offset == 0
     assert (second.current_leader_epoch, second.fetch_offset, second.last_fetched_epoch) == (3, 44, 2)
@@ -218,7 +218,7 @@ def test_a_request_changes_what_it_names() -> None:
 
 
 def test_a_version_without_sessions_gets_none() -> None:
-    context = make_cache().open(FetchRequest(topics=request(0, 0).topics), 4, 0, is_follower=False)
+    context = make_cache().open(FetchRequest(topics=request(0, 0).topics), 4, 0, is_privileged=False)
 
     assert isinstance(context, SessionlessContext)
 
@@ -283,22 +283,33 @@ def test_an_old_session_makes_room_for_a_larger_one_only() -> None:
 def test_a_follower_takes_the_place_of_a_young_consumer_but_not_the_other_way_round() -> None:
     cache = make_cache(1)
     consumer = open_session(cache, 50)
-    follower = open_session(cache, 1, is_follower=True)
+    follower = open_session(cache, 1, is_privileged=True)
 
     assert follower > 0
     assert go_on(cache, consumer, 1).build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert open_session(cache, 50) == 0
-    assert open_session(cache, 50, is_follower=True) == 0
+    assert open_session(cache, 50, is_privileged=True) == 0
+
+
+def test_a_follower_that_becomes_known_has_a_privileged_session_from_then_on() -> None:
+    cache = make_cache(1)
+    session_id = open_session(cache, 1)
+    cache.open(request(session_id, 1, 0), 12, 0, is_privileged=True).build([None])
+    late_ms = MIN_EVICTION_MS + 1
+    go_on(cache, session_id, 2, late_ms).build([None])
+
+    assert open_session(cache, 99, late_ms) == 0
+    assert open_session(cache, 99, late_ms, is_privileged=True) > 0
 
 
 def test_an_old_follower_makes_room_for_a_larger_follower() -> None:
     cache = make_cache(1)
-    session_id = open_session(cache, 3, is_follower=True)
+    session_id = open_session(cache, 3, is_privileged=True)
     late_ms = MIN_EVICTION_MS + 1
     go_on(cache, session_id, 1, late_ms).build([None] * 3)
 
     assert open_session(cache, 99, late_ms) == 0
-    assert open_session(cache, 4, late_ms, is_follower=True) > 0
+    assert open_session(cache, 4, late_ms, is_privileged=True) > 0
 
 
 def test_a_cache_says_what_it_holds() -> None:
@@ -356,7 +367,7 @@ class ClientAgainstLog(RuleBasedStateMachine):
             topics=[FetchTopic(topic="t", partitions=partitions)],
             forgotten_topics_data=[ForgottenTopic(topic="t", partitions=sorted(self.forgotten))] if self.epoch else [],
         )
-        context = self.cache.open(fetch, 12, 0, is_follower=False)
+        context = self.cache.open(fetch, 12, 0, is_privileged=False)
         assert sorted(target.partition for target in context.targets) == sorted(self.offsets)
         result = context.build([self.read(target) for target in context.targets])
         assert result.error_code == ErrorCode.NONE
@@ -392,7 +403,7 @@ def test_no_more_partitions_are_in_sessions_than_may_be() -> None:
     assert second
     assert open_session(cache, 2) == 0, "there is no room for another"
 
-    grown = cache.open(request(first, 1, 4), 12, 0, is_follower=False)
+    grown = cache.open(request(first, 1, 4), 12, 0, is_privileged=False)
 
     assert grown.build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert open_session(cache, 3), "it has made room"
@@ -409,9 +420,9 @@ def alive(cache: FetchSessionCache, *session_ids: int) -> list[bool]:
 
 def test_a_follower_that_takes_one_partition_more_keeps_its_session_though_consumers_have_all_the_room() -> None:
     cache = bounded_cache(100)
-    follower = open_session(cache, 10, is_follower=True)
+    follower = open_session(cache, 10, is_privileged=True)
     small, large = open_session(cache, 15), open_session(cache, 75)
-    grown = cache.open(request(follower, 1, 11), 12, 1, is_follower=True)
+    grown = cache.open(request(follower, 1, 11), 12, 1, is_privileged=True)
 
     assert grown.build([answer()] * 11).error_code == ErrorCode.NONE
     assert alive(cache, follower, small, large) == [True, True, False], "one that is large makes room for many"
@@ -421,7 +432,7 @@ def test_a_follower_that_takes_one_partition_more_keeps_its_session_though_consu
 def test_a_follower_that_comes_gets_the_room_of_consumers() -> None:
     cache = bounded_cache(100)
     consumers = [open_session(cache, 25) for _ in range(4)]
-    follower = open_session(cache, 30, now_ms=1, is_follower=True)
+    follower = open_session(cache, 30, now_ms=1, is_privileged=True)
 
     assert follower > 0
     assert sum(alive(cache, *consumers)) == 2
@@ -430,11 +441,11 @@ def test_a_follower_that_comes_gets_the_room_of_consumers() -> None:
 
 def test_what_was_unused_for_long_makes_room_for_many_partitions_whosever_it_is() -> None:
     cache = bounded_cache(100)
-    first = open_session(cache, 20, is_follower=True)
+    first = open_session(cache, 20, is_privileged=True)
     second, third, fourth = (open_session(cache, 20, now_ms) for now_ms in (1, 2, 3))
     late_ms = MIN_EVICTION_MS + 3
     go_on(cache, third, 1, late_ms).build([None] * 20)
-    grown = cache.open(request(third, 2, 45), 12, late_ms, is_follower=False)
+    grown = cache.open(request(third, 2, 45), 12, late_ms, is_privileged=False)
 
     assert grown.build([answer()] * 45).error_code == ErrorCode.NONE
     assert alive(cache, first, second, third, fourth) == [False, True, True, True]
@@ -445,13 +456,13 @@ def test_what_was_unused_for_long_makes_room_for_many_partitions_whosever_it_is(
 
 def test_for_whom_there_will_be_no_room_nobody_is_evicted() -> None:
     cache = bounded_cache(100, slots=2)
-    follower, consumer = open_session(cache, 60, is_follower=True), open_session(cache, 40)
+    follower, consumer = open_session(cache, 60, is_privileged=True), open_session(cache, 40)
     late_ms = MIN_EVICTION_MS + 1
     go_on(cache, follower, 1, late_ms).build([None] * 60)
 
     assert open_session(cache, 101, late_ms) == 0
     assert open_session(cache, 41, late_ms) == 0
-    assert open_session(cache, 41, late_ms, is_follower=True) == 0
+    assert open_session(cache, 41, late_ms, is_privileged=True) == 0
     assert alive(cache, follower, consumer) == [True, True]
     assert cache.statistics() == FetchSessionStatistics(2, 100, 0)
 
@@ -459,7 +470,7 @@ def test_for_whom_there_will_be_no_room_nobody_is_evicted() -> None:
 def test_a_consumer_that_grows_beyond_the_room_ends_its_own_session_alone() -> None:
     cache = bounded_cache(100)
     first, second = open_session(cache, 40), open_session(cache, 40)
-    grown = cache.open(request(first, 1, 70), 12, MIN_EVICTION_MS, is_follower=False)
+    grown = cache.open(request(first, 1, 70), 12, MIN_EVICTION_MS, is_privileged=False)
 
     assert grown.build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert alive(cache, first, second) == [False, True]
@@ -468,9 +479,9 @@ def test_a_consumer_that_grows_beyond_the_room_ends_its_own_session_alone() -> N
 def test_a_session_that_grows_after_a_long_rest_is_not_evicted_for_itself() -> None:
     cache = bounded_cache(100)
     late_ms = MIN_EVICTION_MS + 1
-    for is_follower in (False, True):
-        resting = open_session(cache, 60, is_follower=is_follower)
-        grown = cache.open(request(resting, 1, 101), 12, late_ms, is_follower=is_follower)
+    for is_privileged in (False, True):
+        resting = open_session(cache, 60, is_privileged=is_privileged)
+        grown = cache.open(request(resting, 1, 101), 12, late_ms, is_privileged=is_privileged)
 
         assert grown.build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         assert cache.statistics() == FetchSessionStatistics(0, 0, 0)
@@ -495,7 +506,7 @@ def test_no_request_evicts_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert open_session(cache, 4, late_ms) == 0
     assert open_session(cache, 3, late_ms) > 0
-    assert open_session(cache, 6, late_ms, is_follower=True) > 0
+    assert open_session(cache, 6, late_ms, is_privileged=True) > 0
 
 
 class BoundedSessions(RuleBasedStateMachine):
@@ -512,15 +523,15 @@ class BoundedSessions(RuleBasedStateMachine):
     def let_time_pass(self, duration_ms: int) -> None:
         self.now_ms += duration_ms
 
-    @rule(count=st.integers(0, 12), is_follower=st.booleans())
-    def come(self, count: int, is_follower: bool) -> None:
+    @rule(count=st.integers(0, 12), is_privileged=st.booleans())
+    def come(self, count: int, is_privileged: bool) -> None:
         before = self.cache.statistics()
         sessions = self.cache._sessions.values()
         followers_count = sum(each.cached_count for each in sessions if each.is_privileged)
         has_consumers = any(not each.is_privileged for each in sessions)
-        session_id = open_session(self.cache, count, self.now_ms, is_follower=is_follower)
+        session_id = open_session(self.cache, count, self.now_ms, is_privileged=is_privileged)
         has_slot = has_consumers or before.sessions_count < self.SLOTS
-        if is_follower and has_slot and followers_count + count <= self.ROOM:
+        if is_privileged and has_slot and followers_count + count <= self.ROOM:
             assert session_id > 0
         if session_id == 0:
             assert self.cache.statistics() == before
@@ -531,7 +542,7 @@ class BoundedSessions(RuleBasedStateMachine):
         if which < len(sessions):
             session = sessions[which]
             context = self.cache.open(
-                request(session.session_id, session.epoch, count), 12, self.now_ms, is_follower=session.is_privileged
+                request(session.session_id, session.epoch, count), 12, self.now_ms, is_privileged=session.is_privileged
             )
             context.build([answer(target.partition) for target in context.targets])
 
@@ -553,7 +564,7 @@ TestBoundedSessions.settings = settings(max_examples=60, stateful_step_count=30,
 def test_a_session_that_is_used_while_it_changes_is_told_so() -> None:
     cache = FetchSessionCache(slots=10, random_source=random.Random(1))
     session_id = open_session(cache, 2)
-    changing = cache.open_in_steps(request(session_id, 1, 2), 12, 0, is_follower=False)
+    changing = cache.open_in_steps(request(session_id, 1, 2), 12, 0, is_privileged=False)
     next(changing)
 
     assert go_on(cache, session_id, 1).build([]).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
@@ -564,7 +575,7 @@ def test_a_session_that_is_used_while_it_changes_is_told_so() -> None:
 def test_a_session_that_is_evicted_while_it_changes_ends_no_other() -> None:
     cache = FetchSessionCache(slots=10, random_source=random.Random(1))
     session_id = open_session(cache, 2)
-    changing = cache.open_in_steps(request(session_id, 1, 2), 12, 0, is_follower=False)
+    changing = cache.open_in_steps(request(session_id, 1, 2), 12, 0, is_privileged=False)
     next(changing)
     cache.remove(session_id)
     other = open_session(cache)

@@ -22,6 +22,7 @@ from odradek.kernel.wire.messages.api_01_fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    ReplicaState,
 )
 
 from .house import (
@@ -460,3 +461,21 @@ def test_leader_epochs_are_checked(house: House, epoch: int, expected: ErrorCode
     answer = house.client.ask(FetchRequest(topics=[FetchTopic(topic="t", partitions=[wanted])]), 11)
 
     assert fetch_part(answer).error_code == expected
+
+
+@pytest.mark.parametrize(
+    ("replica_id", "epoch", "is_privileged"),
+    [(2, 10, True), (2, 9, False), (2, 11, False), (2, -1, False), (77, 10, False), (-1, -1, False)],
+    ids=["known", "an earlier process", "no process yet", "without an epoch", "nobody", "a consumer"],
+)
+def test_only_who_is_a_broker_as_it_is_registered_has_a_privileged_session(
+    house: House, replica_id: int, epoch: int, is_privileged: bool
+) -> None:
+    house.hosted.open("t")
+    asked = follower_request(house.hosted.replicas.get("t", 0).partition.topic_id, 0)
+    asked.replica_state = ReplicaState(replica_id=replica_id, replica_epoch=epoch)
+    asked.session_epoch = 0
+    answer = house.client.ask(asked, 18)
+
+    assert isinstance(answer, FetchResponse)
+    assert house.sessions._sessions[answer.session_id].is_privileged is is_privileged

@@ -226,11 +226,18 @@ class FetchHandler:
         known = self._broker(limits.replica_id)
         return known is not None and NO_BROKER_EPOCH < limits.broker_epoch < known.broker_epoch
 
+    def _is_known(self, limits: FetchLimits) -> bool:
+        """Return whether who calls itself a follower is a broker, as it is registered now: anybody may say a number."""
+        known = self._broker(limits.replica_id)
+        return known is not None and known.broker_epoch == limits.broker_epoch
+
     def _open(self, request: FetchRequest, limits: FetchLimits) -> FetchContext:
-        return self._sessions.open(request, limits.version, limits.now_ms, is_follower=limits.is_follower)
+        is_privileged = limits.is_follower and self._is_known(limits)
+        return self._sessions.open(request, limits.version, limits.now_ms, is_privileged=is_privileged)
 
     def _open_in_steps(self, request: FetchRequest, limits: FetchLimits) -> Generator[None, None, FetchContext]:
-        return self._sessions.open_in_steps(request, limits.version, limits.now_ms, is_follower=limits.is_follower)
+        is_privileged = limits.is_follower and self._is_known(limits)
+        return self._sessions.open_in_steps(request, limits.version, limits.now_ms, is_privileged=is_privileged)
 
     def _answer(
         self,
