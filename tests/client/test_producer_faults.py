@@ -371,6 +371,79 @@ def test_interceptor_then_serializer_then_partitioner() -> None:
     with_broker(test, partitions_count=2)
 
 
+class Watch:
+    """Keeps what interceptors hear; sees to it that each record that was sent is heard of once more."""
+
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+        self.heard: list[tuple[object, object]] = []
+
+    def on_send(self, record: Any) -> Any:
+        self.sent.append(record.value)
+        return record
+
+    def on_acknowledgement(self, metadata: object, error: object) -> None:
+        self.heard.append((metadata, error))
+
+
+async def enqueue(producer: Producer, value: object) -> None:
+    await producer.enqueue("t", value)
+
+
+async def send_nowait(producer: Producer, value: object) -> None:
+    producer.send_nowait("t", value)
+
+
+@pytest.mark.parametrize("ask", [enqueue, send_nowait])
+@pytest.mark.parametrize(("value", "expected"), [(bytes(5_000), RecordTooLargeError), (7, SerializationError)])
+def test_interceptors_hear_of_a_record_that_is_refused_before_it_is_taken(
+    value: object, expected: type[ClientError], ask: Callable[[Producer, object], Awaitable[None]]
+) -> None:
+    async def test(broker: FakeBroker) -> None:
+        watch = Watch()
+        async with producer_of(broker, interceptor_classes=[watch], max_request_size=1_000) as producer:
+            await producer.send("t", b"known")
+            with pytest.raises(expected) as refused:
+                await ask(producer, value)
+
+        assert watch.sent == [b"known", value]
+        assert watch.heard[1:] == [(None, refused.value)]
+
+    with_broker(test)
+
+
+def test_interceptors_hear_of_a_record_that_finds_no_memory() -> None:
+    async def test(broker: FakeBroker) -> None:
+        watch = Watch()
+        settings = {"interceptor_classes": [watch], "buffer_memory": 20_000, "linger_ms": 60_000, "batch_size": 16_000}
+        async with producer_of(broker, **settings) as producer:
+            await producer.enqueue("t", bytes(10_000))
+            producer.send_nowait("t", bytes(5_000))
+            with pytest.raises(BufferExhaustedError) as refused:
+                producer.send_nowait("t", bytes(15_000))
+            assert watch.heard[-1] == (None, refused.value)
+            await producer.flush()
+
+        assert len(watch.heard) == len(watch.sent)
+
+    with_broker(test)
+
+
+def test_interceptors_hear_of_a_record_whose_sender_is_cancelled() -> None:
+    async def test(broker: FakeBroker) -> None:
+        watch = Watch()
+        async with producer_of(broker, interceptor_classes=[watch]) as producer:
+            with trio.move_on_after(0):
+                await producer.enqueue("t", b"v")
+            ((metadata, error),) = watch.heard
+
+        assert metadata is None
+        assert isinstance(error, ClientError)
+        assert watch.sent == [b"v"]
+
+    with_broker(test)
+
+
 def test_a_broker_with_old_versions_is_spoken_to_in_them() -> None:
     async def test(broker: FakeBroker) -> None:
         async with producer_of(broker) as producer:

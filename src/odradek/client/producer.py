@@ -238,17 +238,21 @@ class Producer(TransactionCalls):
             partition, timestamp = record.partition, record.timestamp
             on_delivery = self._with_interceptors(on_delivery)
         deadline_ms = 0
-        prepared = self._prepare(topic, value, key, headers, partition, timestamp)
-        if prepared is None:
-            deadline_ms = now_ms() + self._settings.max_block_ms
-            await self._wait_partition(self._opened(), topic, partition, self._settings.max_block_ms)
+        try:
             prepared = self._prepare(topic, value, key, headers, partition, timestamp)
-            assert prepared is not None, "the topic is known, and nothing was awaited since"
-        delivery = self._append(prepared, on_delivery)
-        if delivery is None:
-            delivery = await self._append_slowly(
-                prepared, on_delivery, deadline_ms or now_ms() + self._settings.max_block_ms
-            )
+            if prepared is None:
+                deadline_ms = now_ms() + self._settings.max_block_ms
+                await self._wait_partition(self._opened(), topic, partition, self._settings.max_block_ms)
+                prepared = self._prepare(topic, value, key, headers, partition, timestamp)
+                assert prepared is not None, "the topic is known, and nothing was awaited since"
+            delivery = self._append(prepared, on_delivery)
+            if delivery is None:
+                delivery = await self._append_slowly(
+                    prepared, on_delivery, deadline_ms or now_ms() + self._settings.max_block_ms
+                )
+        except (Exception, trio.Cancelled) as error:
+            self._tell_refused(error)
+            raise
         return delivery
 
     def send_nowait(
@@ -281,14 +285,20 @@ class Producer(TransactionCalls):
             topic, value, key, headers = record.topic, record.value, record.key, record.headers
             partition, timestamp = record.partition, record.timestamp
             on_delivery = self._with_interceptors(on_delivery)
-        prepared = self._prepare(topic, value, key, headers, partition, timestamp)
-        delivery = None if prepared is None else self._append(prepared, on_delivery)
+        try:
+            prepared = self._prepare(topic, value, key, headers, partition, timestamp)
+            delivery = None if prepared is None else self._append(prepared, on_delivery)
+        except Exception as error:
+            self._tell_refused(error)
+            raise
         if delivery is None:
-            raise BufferExhaustedError(
+            full = BufferExhaustedError(
                 f"buffer.memory={self._settings.buffer_memory_bytes} is in use"
                 if prepared is not None
                 else f"nothing is known of partition {partition} of topic {topic!r} yet"
             )
+            self._tell_refused(full)
+            raise full
         return delivery
 
     async def _append_slowly(self, prepared: _Prepared, on_delivery: OnDelivery | None, deadline_ms: int) -> Delivery:
@@ -424,18 +434,26 @@ class Producer(TransactionCalls):
 
     def _with_interceptors(self, on_delivery: OnDelivery | None) -> OnDelivery:
         def tell(metadata: RecordMetadata | None, error: ClientError | None) -> None:
-            for interceptor in self._settings.interceptors:
-                on_acknowledgement = getattr(interceptor, "on_acknowledgement", None)
-                if on_acknowledgement is None:
-                    continue
-                try:
-                    on_acknowledgement(metadata, error)
-                except Exception:
-                    _log.exception("interceptor %r failed in on_acknowledgement", interceptor)
+            self._acknowledge(metadata, error)
             if on_delivery is not None:
                 on_delivery(metadata, error)
 
         return tell
+
+    def _tell_refused(self, error: BaseException) -> None:
+        """Have interceptors hear of a record that they saw and that was not taken; *Source:* `onSendError` in Java."""
+        is_cancelled = isinstance(error, trio.Cancelled)
+        self._acknowledge(None, ClientError("cancelled before the record was taken") if is_cancelled else error)
+
+    def _acknowledge(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
+        for interceptor in self._settings.interceptors:
+            on_acknowledgement = getattr(interceptor, "on_acknowledgement", None)
+            if on_acknowledgement is None:
+                continue
+            try:
+                on_acknowledgement(metadata, error)
+            except Exception:
+                _log.exception("interceptor %r failed in on_acknowledgement", interceptor)
 
     # The rest.
 
