@@ -49,6 +49,7 @@ class ListPieces:
         long_frame_bytes: int = LONG_FRAME_BYTES,
         together: str | None = None,
         once: bool = False,
+        begins_all: bool = False,
     ) -> None:
         """Say where the lists are.
 
@@ -60,10 +61,11 @@ class ListPieces:
             together: The fields in which items of the innermost list are the same for the handler, none for plain
                 values: the same come in one piece, so that it sees that they are several.
             once: Of the same items only the first is asked for: answering it again says nothing new.
+            begins_all: The handler has all pieces before the first is waited for.
         """
         self._lists = [path.split(".") for path in lists]
         self._answers = [path.split(".") for path in answers]
-        self.items_max = items_max
+        self.items_max, self.begins_all = items_max, begins_all
         self.long_frame_bytes = long_frame_bytes
         self._together = None if together is None else together.split()
         self._copies_max = 1 if once else COPIES_MAX

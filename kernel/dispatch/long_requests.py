@@ -194,8 +194,8 @@ def left_ms(timeout_ms: int, context: RequestContext) -> int:
 async def answer_in_pieces(pieces: ListPieces, request: Request, body: Any) -> Any:
     """Have the handler answer a request piece by piece, and return the whole answer.
 
-    A handler with `begins_all` has all pieces before the first that is `PENDING` is waited for: none takes the time of
-    another. Others have one at a time, so that who asks for much is not ahead of everybody in what they wait for.
+    Where `ListPieces.begins_all` says so the handler has all pieces before the first that is `PENDING` is waited for.
+    Others have one at a time, so that who asks for much is not ahead of everybody in what they wait for.
 
     If it is cancelled, the pieces before are answered, and nobody is told.
 
@@ -204,7 +204,6 @@ async def answer_in_pieces(pieces: ListPieces, request: Request, body: Any) -> A
         Exception: What the handler raises: the request is answered by an error as a whole.
     """
     handler = request.route.handler
-    begins_all: bool = getattr(handler, "begins_all", False)
     begun: list[tuple[Any, PieceContext]] = []
     begun_s = trio.current_time()
     answer: Any = None
@@ -220,7 +219,7 @@ async def answer_in_pieces(pieces: ListPieces, request: Request, body: Any) -> A
         found = AS_TASK if request.route.is_async else handler.handle(piece, context)
         if found is AS_TASK:
             found = await handler.handle_async(piece, context)
-        if begins_all:
+        if pieces.begins_all:
             begun.append((found, context))
         else:
             answer = _joined(pieces, answer, await _told(request, found, context))

@@ -114,8 +114,8 @@ class DeleteRecordsHandler:
     """Answers DeleteRecords. Owned by the reactor's task."""
 
     api_key = 21
-    pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
-    begins_all = True  # as Kafka, which deletes everywhere and then waits: once, for the slowest follower of all
+    # As Kafka, which deletes everywhere and then waits: once, for the slowest follower of all.
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"], begins_all=True)
 
     def __init__(
         self,

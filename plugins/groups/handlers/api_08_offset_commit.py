@@ -34,7 +34,7 @@ class OffsetCommitHandler(GroupHandler):
     """Answers OffsetCommit."""
 
     api_key = 8
-    pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"], begins_all=True)
 
     def handle(self, request: OffsetCommitRequest, context: RequestContext) -> Answer:
         """Answer once the offsets are committed; at once if there is none that could be."""
