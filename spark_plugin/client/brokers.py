@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _BOOTSTRAP_ID: Final = -2
 """Bootstrap servers, whose ids are not known yet, count down from here."""
 _NEVER: Final = -1
+FAILED_MS: Final = 30_000
+"""How long one that could not be connected to is asked behind all others: then it may be back."""
 _IDLE_MAX: Final = 4
 """How many unused connections to one address are kept."""
 
@@ -275,8 +277,8 @@ class Brokers:
     def _candidates(self) -> list[int]:
         """Return brokers to ask, most promising first.
 
-        Connected ones come first, then those that did not fail a moment ago; but those whose metadata was doubted come
-        after all that can be reached, who was doubted last as the last.
+        Connected ones come first, then those that did not fail within `FAILED_MS`; those whose metadata was doubted
+        come after all that can be reached, who was doubted last as the last.
         """
         nodes = list(self.cluster.nodes)
         known = {(node.host, node.port) for node in self.cluster.nodes.values()}
@@ -290,8 +292,9 @@ class Brokers:
         """Return how little promising a broker of the metadata is."""
         node = self.cluster.nodes[node_id]
         is_idle, failed_ms = bool(self._idle.get(node_id)), self._failed_ms.get(node_id, _NEVER)
+        has_failed = failed_ms != _NEVER and self.clock.monotonic_ms() - failed_ms < FAILED_MS
         doubted_ms = self._doubted_ms.get((node.host, node.port), _NEVER)
-        return not is_idle and failed_ms != _NEVER, doubted_ms, not is_idle, failed_ms
+        return not is_idle and has_failed, doubted_ms, not is_idle, failed_ms
 
     # Metadata.
 

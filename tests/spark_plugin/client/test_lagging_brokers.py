@@ -9,6 +9,7 @@ import pytest
 
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
+from odradek.spark_plugin.client.brokers import FAILED_MS
 from odradek.spark_plugin.client.client import Client
 from odradek.spark_plugin.reading import stream_reader
 from odradek.spark_plugin.reading.stream_reader import StreamReader
@@ -74,6 +75,19 @@ def test_dead_brokers_are_not_tried_before_one_in_doubt_again() -> None:
         assert client.describe(["u"]) == {}
 
     assert sorted(network.tried) == ["a", "b", "c"]
+
+
+def test_who_failed_long_ago_is_asked_before_one_in_doubt() -> None:
+    network, client = lagging(1)
+    for host in "bc":
+        network.brokers[host, 9092].is_down = True
+    assert client.describe(["u"]) == {}
+    for host in "bc":
+        network.brokers[host, 9092].is_down = False
+    assert client.describe(["u"]) == {}, "they failed a moment ago"
+    network.clock.time_ms += FAILED_MS
+
+    assert list(client.describe(["u"])) == ["u"]
 
 
 def test_a_stream_asks_another_broker_for_a_partition_that_one_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
