@@ -139,9 +139,12 @@ def directories_failed(
     lost = frozenset(failed).intersection(broker.log_dirs)
     if not lost:
         return []
-    changed = attrs.evolve(broker, log_dirs=tuple(each for each in broker.log_dirs if each not in lost))
+    left = tuple(each for each in broker.log_dirs if each not in lost)
+    # Without any it would be one that told of none, of whose directories nothing is known.
+    changed = attrs.evolve(broker, log_dirs=left or (LOST_DIRECTORY,))
     after = attrs.evolve(image, brokers={**image.brokers, broker.broker_id: changed})
-    moved = yield from directories_gone(after, rules, broker.broker_id, lost)
+    gone = lost if left else lost | {UNASSIGNED_DIRECTORY}  # wherever it is, it is in none that works
+    moved = yield from directories_gone(after, rules, broker.broker_id, gone)
     return [*moved, broker_record(changed)]
 
 

@@ -106,7 +106,9 @@ def directory_works(broker: BrokerImage | None, directory: UUID) -> bool:
     """Return whether a directory of a broker works, as far as it is known: one that told of none has others, too."""
     if directory == LOST_DIRECTORY:
         return False
-    return broker is None or not broker.log_dirs or directory in {UNASSIGNED_DIRECTORY, *broker.log_dirs}
+    if broker is None or not broker.log_dirs or directory in broker.log_dirs:
+        return True
+    return directory == UNASSIGNED_DIRECTORY and LOST_DIRECTORY not in broker.log_dirs
 
 
 def may_lose_records(config: BrokerConfig, own: str | None) -> bool:

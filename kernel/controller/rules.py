@@ -11,7 +11,7 @@ from ..config.roles import parse_roles
 from ..contracts.election import is_among_replicas
 from ..errors import ConfigError, ErrorCode, KafkaError
 from ..metadata.image import ResourceType
-from ..types import ZERO_ID
+from ..types import LOST_DIRECTORY, ZERO_ID
 from .broker_sessions import BrokerSessions
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def replica_directories(
     directories = []
     for replica in replicas:
         broker = image.brokers.get(replica)
-        known = broker.log_dirs if broker is not None else ()
+        known = [each for each in broker.log_dirs if each != LOST_DIRECTORY] if broker is not None else []
         if len(known) == 1 or (known and has_voters):
             cordoned = broker.cordoned_log_dirs if broker is not None else ()
             free = [each for each in known if each not in cordoned] or known

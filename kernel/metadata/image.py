@@ -75,7 +75,7 @@ class BrokerImage:
         incarnation_id: Of the process that registered.
         listeners: By name, with advertised addresses.
         rack: `broker.rack`, None when not set.
-        log_dirs: Ids of its working log directories.
+        log_dirs: Ids of its working log directories; none where it told of none, `LOST_DIRECTORY` where all failed.
         is_fenced: Whether it may lead nothing and is hidden from clients.
         in_controlled_shutdown: Whether it is giving up its leaderships to stop.
         features: What it supports: name to (lowest, highest) level.

@@ -16,6 +16,7 @@ from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.metadata.controller_calls import directories_request
 from odradek.kernel.metadata.features import METADATA_VERSION, METADATA_VERSION_CORDONS, supported_ranges
 from odradek.kernel.metadata.image import MetadataImage
+from odradek.kernel.types import LOST_DIRECTORY
 from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest
 from odradek.kernel.wire.messages.api_57_update_features import (
     FeatureUpdateKey,
@@ -370,7 +371,7 @@ def test_a_directory_of_the_controllers_own_node_is_told_without_a_heartbeat() -
     driven.apply(driven.controller.own_directories_failed(1, driven.epoch_of(1), [directory]))
 
     assert driven.image.topics_by_name["t"].partitions[0].leader == 2
-    assert driven.image.brokers[1].log_dirs == ()
+    assert driven.image.brokers[1].log_dirs == (LOST_DIRECTORY,)
 
 
 def test_which_directories_are_cordoned_is_taken_from_heartbeats_and_kept_over_a_restart() -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.controller.directory_changes import directory_of
+from odradek.kernel.controller.partition_states import directory_works
 from odradek.kernel.controller.rules import replica_directories
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.metadata.controller_calls import directories_request
-from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
+from odradek.kernel.metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY
 from odradek.kernel.metadata.record_makers import broker_record, changed_partition_record
 from odradek.kernel.types import LOST_DIRECTORY
 from odradek.plugins.election_isr.factory import IsrElectionFactory
@@ -48,6 +49,37 @@ def test_a_brokers_replica_moves_and_nothing_else_changes() -> None:
     assert after.partitions[0].partition_epoch == before.partitions[0].partition_epoch + 1
     assert after.partitions[0].leader_epoch == before.partitions[0].leader_epoch
     assert directory_of(driven.image, after.topic_id, 0, 1) == here
+
+
+@pytest.mark.parametrize("more", [(), (NEW_ID(),)], ids=["it is in the only one", "nobody knows in which it is"])
+def test_where_all_directories_failed_nothing_is_led_or_put(more: tuple[UUID, ...]) -> None:
+    driven = two_brokers(*more)
+    broker, others = driven.image.brokers[1], driven.image.brokers[2].log_dirs
+    assert driven.image.topics_by_name["t"].partitions[0].leader == 1
+    for directory in broker.log_dirs:
+        driven.apply(driven.controller.own_directories_failed(1, broker.broker_epoch, [directory]))
+    moved = driven.image.topics_by_name["t"].partitions[0]
+    driven.apply(driven.controller.change_broker(2, driven.epoch_of(2), fence=True))
+    alone = driven.image.topics_by_name["t"].partitions[0]
+
+    assert (moved.leader, moved.isr) == (2, (2,))
+    assert alone.leader == NO_LEADER
+    assert not any(directory_works(driven.image.brokers[1], each) for each in (*broker.log_dirs, UNASSIGNED_DIRECTORY))
+    assert replica_directories(driven.image, driven.rules, IsrElectionFactory(), [1, 2]) == [
+        UNASSIGNED_DIRECTORY,
+        *others,
+    ]
+    driven.register(registration(1, seed=9))
+    assert LOST_DIRECTORY not in driven.image.brokers[1].log_dirs
+
+
+def test_where_all_directories_failed_no_voter_is_put() -> None:
+    driven = two_brokers()
+    broker = driven.image.brokers[1]
+    driven.apply(driven.controller.own_directories_failed(1, broker.broker_epoch, broker.log_dirs))
+
+    with pytest.raises(KafkaError, match="no log directory"):
+        replica_directories(driven.image, driven.rules, QuorumElectionFactory(), [1])
 
 
 def test_what_is_known_already_or_gone_or_anothers_makes_no_record() -> None:
