@@ -158,7 +158,21 @@ def test_a_replica_that_a_reassignment_adds_is_no_fault() -> None:
     finding = only(seen(ONE_OF_MANY, sizes, sizes, ongoing=moving))
 
     assert (finding.name, finding.severity) == ("replicas-raised", Severity.NOTE)
-    assert "60 kB to go" in finding.what
+    assert finding.what.endswith("60 kB to go")
+
+
+def test_of_a_replica_that_is_added_it_is_told_that_nobody_knows_how_much_it_lacks() -> None:
+    moving = {TopicPartition("t", 0): Reassignment((1, 2), (2,), ())}
+    sizes = {2: [40 * KB]}
+    finding = only(seen(ONE_OF_MANY, sizes, sizes, ongoing=moving))
+
+    assert finding.what.endswith("0 B to go, but for 1 whose leader could not say how large it is")
+
+
+def test_who_takes_nothing_does_not_catch_up_though_its_leader_loses_what_is_kept_no_longer() -> None:
+    before, after = {1: [100 * KB], 2: [40 * KB]}, {1: [80 * KB], 2: [40 * KB]}
+
+    assert found(seen(ONE_OF_MANY, before, after)) == [("replicas-stuck", 2)]
 
 
 # ------------------------------------------------------------------------------ metadata

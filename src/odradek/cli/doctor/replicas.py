@@ -59,8 +59,9 @@ class Lagging:
         follower: The broker that has it.
         leader: Who leads; -1 for nobody.
         pace: What it does.
-        gap_bytes: So much it lacked at the second look.
+        gap_bytes: So much it lacked at the second look, as far as it is known.
         left_s: How long that takes as it goes; None where it does not go.
+        is_measured: Whether the gap is known: somebody could say how large the leader's is.
     """
 
     partition: TopicPartition
@@ -69,6 +70,7 @@ class Lagging:
     pace: Pace
     gap_bytes: int = 0
     left_s: float | None = None
+    is_measured: bool = True
 
 
 def lagging_of(seen: Observations) -> list[Lagging]:
@@ -89,14 +91,16 @@ def _lagging(seen: Observations, partition: TopicPartition, follower: int, leade
     ]
     if moving is not None and follower in moving.adding_replicas:
         whole, own = sizes[1]
-        return Lagging(partition, follower, leader, Pace.RAISED, max((whole or 0) - (own or 0), 0))
+        is_measured = whole is not None  # one that has no size yet has nothing yet
+        gap = max((whole or 0) - (own or 0), 0)
+        return Lagging(partition, follower, leader, Pace.RAISED, gap, is_measured=is_measured)
     (whole_before, own_before), (whole_after, own_after) = sizes
     if whole_before is None or own_before is None or whole_after is None or own_after is None:
         return Lagging(partition, follower, leader, Pace.UNKNOWN)
     gap_before, gap = max(whole_before - own_before, 0), max(whole_after - own_after, 0)
     if not gap:
         return Lagging(partition, follower, leader, Pace.JOINING)
-    if gap < gap_before:
+    if gap < gap_before and own_after > own_before:  # the leader's may have lost what is kept no longer
         speed = (gap_before - gap) / max(seen.after.at_s - seen.before.at_s, 0.001)
         return Lagging(partition, follower, leader, Pace.RETURNED, gap, gap / speed)
     pace = Pace.SLOW if own_after > own_before else Pace.STUCK
@@ -214,8 +218,11 @@ def _slow_feeder(seen: Observations, lagging: Sequence[Lagging]) -> Finding | No
 
 
 def _raised(raised: Sequence[Lagging]) -> Finding:
-    gap = size_text(sum(each.gap_bytes for each in raised))
-    what = f"{plural(len(raised), 'replica')} being added by a reassignment: {gap} to go"
+    gap = f"{size_text(sum(each.gap_bytes for each in raised))} to go"
+    unmeasured_count = sum(not each.is_measured for each in raised)
+    if unmeasured_count:
+        gap = f"{gap}, but for {unmeasured_count} whose leader could not say how large it is"
+    what = f"{plural(len(raised), 'replica')} being added by a reassignment: {gap}"
     return Finding(
         "replicas-raised",
         Severity.NOTE,
