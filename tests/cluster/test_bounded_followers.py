@@ -21,11 +21,12 @@ from odradek.kernel.wire.messages.api_59_fetch_snapshot import (
     SnapshotId,
     TopicSnapshot,
 )
+from tests.waiting_aside import wait_here
 
 from .controller_feed import ControllerFeed
 
 HOUR_MS = 3_600_000
-CONTEXT: Any = SimpleNamespace(api_version=17)
+CONTEXT: Any = SimpleNamespace(api_version=17, wait_aside=wait_here)
 SNAPSHOT_BYTES = 3 * PART_BYTES_MAX
 
 

@@ -39,6 +39,7 @@ from odradek.kernel.wire.messages.api_59_fetch_snapshot import (
 )
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from tests.waiting_aside import wait_here
 
 from .controller_feed import ControllerFeed
 
@@ -59,7 +60,7 @@ def leading(**fields: Any) -> ControllerFeed:
 
 
 def context(version: int) -> Any:
-    return SimpleNamespace(api_version=version)
+    return SimpleNamespace(api_version=version, wait_aside=wait_here)
 
 
 def answer_of(handler: Any, request: Message, version: int | None = None) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import trio
@@ -12,6 +13,8 @@ import trio
 from odradek.kernel.config.broker import BrokerConfig
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.dispatch.controller.broker_calls import ANSWERS, BrokerCallHandler
+from odradek.kernel.dispatch.controller.fetch import MetadataFetchHandler
+from odradek.kernel.dispatch.controller.quorum import DescribeQuorumHandler, VotersHandler
 from odradek.kernel.dispatch.forwarded import InnerRequest
 from odradek.kernel.dispatch.handlers.api_19_create_topics import CreateTopicsHandler
 from odradek.kernel.dispatch.handlers.api_20_delete_topics import DeleteTopicsHandler
@@ -31,8 +34,12 @@ from odradek.kernel.dispatch.long_requests import LongPlace, TaskPlace
 from odradek.kernel.dispatch.producer_ids import ProducerIdSource
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.metadata.image import MetadataImage
+from odradek.kernel.types import METADATA_TOPIC_ID
+from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
 from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest, TopicPartitions
+from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest, Listener
+from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest
 from odradek.kernel.wire.registry import APIS
 
 WAY = KafkaError(ErrorCode.NOT_CONTROLLER, "away")
@@ -103,6 +110,76 @@ def test_who_asks_the_controller_waits_aside(api_key: int) -> None:
         trio.run(handler.handle_async, request, aside)
 
     assert aside.asked == [True]
+
+
+class Feed(Aside):
+    """The metadata log of a controller that leads, in which nothing happens, and whose voters are away."""
+
+    is_leader = has_changing_voters = True
+    is_ending = False
+    leader_id = leader_epoch = 1
+    end_offset = 0
+    cluster_id = "c"
+    listeners: ClassVar[dict[int, Any]] = {}
+
+    def needs_snapshot(self, *_at: int) -> bool:
+        return False
+
+    def diverges(self, *_at: int) -> None:
+        return None
+
+    def follower_fetch(self, *_told: Any) -> None: ...
+
+    def readable_end(self, *_reader: Any) -> int:
+        return 0
+
+    def is_member(self, _replica_id: int) -> bool:
+        return True
+
+    async def wait_changed(self) -> None:
+        await self.ask(None)
+
+    async def kraft_versions(self, _host: str, _port: int) -> None:
+        await self.ask(None)
+
+
+VOTER: dict[str, Any] = {"cluster_id": "c", "voter_id": 4, "voter_directory_id": uuid.UUID(int=4)}
+QUORUM_REQUESTS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "news": (
+        lambda feed: MetadataFetchHandler(feed=lambda: feed),
+        FetchRequest(
+            topics=[
+                FetchTopic(
+                    topic_id=METADATA_TOPIC_ID,
+                    partitions=[FetchPartition(partition=0, current_leader_epoch=1, last_fetched_epoch=0)],
+                )
+            ],
+            max_wait_ms=500,
+        ),
+    ),
+    "what the election says": (
+        lambda feed: DescribeQuorumHandler(feed=lambda: feed),
+        APIS[55].request(),
+    ),
+    "what a new voter says": (
+        lambda feed: VotersHandler(80, feed=lambda: feed, listener="CONTROLLER"),
+        AddRaftVoterRequest(**VOTER, listeners=[Listener(name="CONTROLLER", host="h", port=1)]),
+    ),
+    "a majority": (
+        lambda feed: VotersHandler(81, feed=lambda: feed, listener="CONTROLLER"),
+        RemoveRaftVoterRequest(**VOTER),
+    ),
+}
+
+
+@pytest.mark.parametrize("awaited", QUORUM_REQUESTS)
+def test_so_does_who_waits_for_others_of_the_controllers_quorum(awaited: str) -> None:
+    feed = Feed()
+    make, request = QUORUM_REQUESTS[awaited]
+    with pytest.raises(KafkaError, match="away"):
+        trio.run(make(feed).handle_async, request, feed)
+
+    assert feed.asked == [True]
 
 
 def test_so_does_who_waits_for_leaders_that_were_voted_for() -> None:

@@ -38,11 +38,12 @@ from tests.cluster.images import image
 from tests.cluster.simulated import in_cluster
 from tests.plugins.election_quorum.nodes import directory_of
 from tests.quorum.quorum_world import Quorum, append, in_quorum
+from tests.waiting_aside import wait_here
 
-CONTEXT: Any = SimpleNamespace(api_version=17)
+CONTEXT: Any = SimpleNamespace(api_version=17, wait_aside=wait_here)
 KNOWN_BY_IDS = {"controller.quorum.voters": "1@one:9093,2@two:9093,3@three:9093"}
 NOT_SAID = (1 << 63) - 1
-NEWEST: Any = SimpleNamespace(api_version=2)
+NEWEST: Any = SimpleNamespace(api_version=2, wait_aside=wait_here)
 
 
 @attrs.define

@@ -58,7 +58,7 @@ class MetadataFetchHandler:
         answer = _refused(feed, wanted)
         if answer is None:
             feed.follower_fetch(replica_id, wanted.replica_directory_id, wanted.fetch_offset, wanted.high_watermark)
-            await self._wait_for_news(feed, replica_id, wanted, request.max_wait_ms)
+            await self._wait_for_news(feed, replica_id, wanted, request.max_wait_ms, context)
             answer = _refused(feed, wanted)  # the log may begin later by now, and another may lead
         if answer is None:
             max_bytes = min(request.max_bytes, wanted.partition_max_bytes, ANSWER_BYTES_MAX)
@@ -70,7 +70,12 @@ class MetadataFetchHandler:
         return FetchResponse(responses=[topic], node_endpoints=endpoints)
 
     async def _wait_for_news(
-        self, feed: MetadataFeedView, replica_id: int, wanted: FetchPartition, max_wait_ms: int
+        self,
+        feed: MetadataFeedView,
+        replica_id: int,
+        wanted: FetchPartition,
+        max_wait_ms: int,
+        context: RequestContext,
     ) -> None:
         """Wait for records, for more that is committed where who asks said what it knows, or for another leader."""
         leader_epoch = feed.leader_epoch
@@ -84,10 +89,13 @@ class MetadataFetchHandler:
                 or feed.leader_epoch != leader_epoch
             )
 
-        if not is_news():
+        async def wait() -> None:
             with self._waits.wait(replica_id if feed.is_member(replica_id) else None, max_wait_ms):
                 while not is_news():
                     await feed.wait_changed()
+
+        if not is_news():
+            await context.wait_aside(wait)
 
     def error_response(self, request: FetchRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that fails as a whole."""

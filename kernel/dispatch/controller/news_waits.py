@@ -1,7 +1,8 @@
-"""Shell: who may wait for news of the metadata log, and how long: never so many that heartbeats wait with them.
+"""Shell: who may wait for news of the metadata log, and how long: never so many that others are short of anything.
 
-Whoever waits takes one of the tasks that a listener's router has. So each broker that is registered has one wait, the
-newest: the connection of the one before is given up, or soon found to be. Who is not registered yet shares a few.
+Whoever waits has no place among the requests that run (`RequestContext.wait_aside`), but is a task all the same. So
+each broker that is registered has one wait, the newest: the connection of the one before is given up, or soon found to
+be. Who is not registered yet shares a few.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class DescribeQuorumHandler:
     async def handle_async(self, request: Any, context: RequestContext) -> Answer:
         """Answer what the election says, and where the voters listen. Cancelled: nothing happens."""
         feed = self._feed()
-        answer = await feed.ask(request)
+        answer: DescribeQuorumResponse = await context.wait_aside(lambda: feed.ask(request))
         parts = [part for topic in answer.topics for part in topic.partitions]
         if [part.error_code for part in parts] == [ErrorCode.NONE]:
             answer.nodes = [
@@ -115,7 +115,7 @@ REMOVE_VOTER: Final = 81
 UPDATE_VOTER: Final = 82
 _VERBS: Final = {ADD_VOTER: "Add", REMOVE_VOTER: "Remove", UPDATE_VOTER: "Update"}
 ASKED_MAX: Final = 2
-"""How many new voters are asked at a time: each takes a task of the listener for as long as its address is silent."""
+"""How many new voters are asked at a time: each takes a connection for as long as its address is silent."""
 
 
 class VotersHandler:
@@ -133,10 +133,10 @@ class VotersHandler:
         feed = self._feed()
         refusal = self._refused(feed, request)
         if refusal is None and self.api_key == ADD_VOTER and self._may_be_added(feed, request):
-            refusal = await self._unfit(feed, request)
+            refusal = await context.wait_aside(lambda: self._unfit(feed, request))
         if refusal is not None:
             return self._answer(feed, refusal)
-        answer = await feed.ask(request)
+        answer = await context.wait_aside(lambda: feed.ask(request))  # for a majority, which there may be none of
         return self._with_leader(feed, answer) if self.api_key == UPDATE_VOTER else answer
 
     def _refused(self, feed: MetadataFeedView, request: Any) -> _Refusal | None:
