@@ -186,8 +186,7 @@ def serve_odradek(kind: str, mode: str) -> None:
     import trio
 
     from odradek.kernel.machine.system.machine import real_machine
-    from odradek.kernel.network.connection import Connection
-    from odradek.kernel.network.reply_slot import ReplySlot
+    from odradek.kernel.network.connection import Connection, ReplySlot
     from odradek.kernel.network.server import NetworkServer
     from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
 

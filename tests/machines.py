@@ -19,7 +19,7 @@ from odradek.kernel.network.reactor import Reactor
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from odradek.kernel.network.connection import FrameReceiver
+    from odradek.kernel.network.frame_receiver import FrameReceiver
     from odradek.kernel.network.settings import NetworkSettings
 
 

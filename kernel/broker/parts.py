@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
     from ..dispatch.controller.listener import ControllerListener
     from ..machine.machine import Machine
-    from ..network.connection import FrameReceiver
+    from ..network.frame_receiver import FrameReceiver
     from ..replication.replication import Replication
     from ..types import TopicIdPartition
     from .options import BrokerOptions

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..network.reply_slot import OWED, ReplySlot
+from ..network.connection import OWED, ReplySlot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from ..network.connection import Connection
-    from ..network.reply_slot import Outgoing
+    from ..network.connection import Connection, Outgoing
     from .long_requests import TaskPlace
     from .routes import Route
 

@@ -8,7 +8,7 @@
 | `statistics` | what the network counts |
 | `receive_memory` | pure: the memory that requests are received into, reused and bounded |
 | `paces` | pure: who fills the memory of its frame too slowly, while others wait for it |
-| `reply_slot` | pure: the place of one answer in its connection's order |
+| `frame_receiver` | pure: who takes a connection's frames, and who moves its bytes |
 | `connection` | pure: bytes in, frames, replies out, in order |
 | `endpoint` | shell: a connection on a non-blocking socket |
 | `tls_records` | pure: where records of TLS end, so that few are decrypted in one go |

@@ -21,21 +21,26 @@ read.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
 from ..classes import define
 from ..errors import MalformedRequestError
 from .receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, beyond_free, block_capacity
-from .reply_slot import Owed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from ..contracts.log_values import FileSlice
     from ..types import Buffer
+    from .frame_receiver import Driver, FrameReceiver
     from .receive_memory import ReceiveMemory
-    from .reply_slot import Outgoing, ReplySlot
+
+Outgoing: TypeAlias = "Buffer | FileSlice"
+
+MEMORY: Final = (bytes, bytearray, memoryview)
+"""The types of `Outgoing` that are memory; anything else is a `FileSlice`."""
 
 _SIZE: Final = Struct(">i")
 _SIZE_BYTES: Final = 4
@@ -55,41 +60,6 @@ LARGE_FRAME_BYTES: Final = 32 * 1024
 """After a frame as large as this the next is expected to be as large, and no more than it is received in one piece."""
 
 
-class FrameReceiver(Protocol):
-    """Who takes the frames: the dispatcher. All methods are called by the loop's task and must not block."""
-
-    def connection_opened(self, connection: Connection) -> None:
-        """Meet a new connection, before its first frame."""
-        ...
-
-    def frame_received(self, connection: Connection, frame: memoryview) -> None:
-        """Take one request, without its size; open a reply slot for it if it gets an answer.
-
-        The view, writable, may be kept: the memory under it is not used again while a view on it exists. Kept longer
-        than the turn it ties up a large piece of memory, so whoever waits copies the few bytes needed.
-
-        Raises:
-            MalformedRequestError: The client broke the protocol: its connection is closed.
-        """
-        ...
-
-    def turn_ended(self) -> None:
-        """Finish what the frames of this turn began: called once a turn, before answers are sent."""
-        ...
-
-    def connection_closed(self, connection: Connection) -> None:
-        """Forget a connection; answers completed later go nowhere."""
-        ...
-
-
-class Driver(Protocol):
-    """Who moves a connection's bytes."""
-
-    def flush(self) -> None:
-        """Look after what got dirty; takes the connection's mark away."""
-        ...
-
-
 @define(eq=False)
 class Turn:
     """What the connections of one loop tell it.
@@ -103,6 +73,66 @@ class Turn:
     wake: Callable[[], None]
     dirty: list[Driver] = attrs.field(init=False, factory=list)
     is_active: bool = attrs.field(default=False, init=False)
+
+
+class Owed:
+    """The type of an answer that is not known yet."""
+
+
+OWED: Final = Owed()
+"""Stands for an answer that is not known yet."""
+
+
+class ReplySlot:
+    """The place of one answer in its connection's order: taken when it is made, completed once.
+
+    To be made in the order of requests, from `FrameReceiver.frame_received`. Who knows more of a request inherits it,
+    so that a request is one object.
+    """
+
+    __slots__ = ("answer", "connection")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.answer: Sequence[Outgoing] | Owed | None = OWED
+        connection.slots.append(self)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer is known."""
+        return self.answer is not OWED
+
+    def complete(self, buffers: Sequence[Outgoing] | None) -> None:
+        """Give the answer; nothing happens when the connection is gone.
+
+        Args:
+            buffers: The whole frame **with its four bytes of size in front**, in pieces: memory (flat bytes; not
+                changed until sent) and slices of files. None when the request gets no answer (acks=0).
+        """
+        assert self.answer is OWED, "a request is answered once"
+        connection = self.connection
+        slots = connection.slots
+        if not slots or slots[0] is not self:
+            # The connection is gone, or an earlier request is still unanswered.
+            self.answer = buffers
+            return
+        self.answer = None
+        del slots[0]
+        if buffers:
+            connection.outgoing += buffers
+        if slots or connection.held_by is not None:
+            connection.slot_completed(self)
+        if not connection.is_dirty:
+            connection.is_dirty = True
+            turn = connection.turn
+            turn.dirty.append(connection.driver)
+            if not turn.is_active:
+                turn.wake()
+
+    def hold(self) -> None:
+        """Take no further frame before this answer is complete, not even in this turn: for what becomes a task."""
+        if self.answer is OWED:
+            self.connection.held_by = self
 
 
 @define(eq=False, repr=False)

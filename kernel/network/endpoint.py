@@ -16,15 +16,14 @@ import attrs
 
 from ..classes import define
 from ..errors import MalformedRequestError
+from .connection import MEMORY
 from .receive_memory import WINDOW_BYTES
-from .reply_slot import MEMORY
 
 if TYPE_CHECKING:
     from ..contracts.log_values import FileSlice
     from ..machine.network import Socket
-    from .connection import Connection
+    from .connection import Connection, Outgoing
     from .loop import Loop
-    from .reply_slot import Outgoing
 
 _log = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..machine.clock import Clock
     from ..machine.machine import Machine
     from ..machine.network import ListeningSocket, Socket
-    from .connection import Driver, FrameReceiver
+    from .frame_receiver import Driver, FrameReceiver
     from .settings import ListenerSettings, NetworkSettings
 
 _log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ..machine.network import ListeningSocket
     from ..machine.poller import Poller
-    from .connection import Driver
+    from .frame_receiver import Driver
 
 EVENTS_PER_TURN_MAX: Final = 64
 """How many ready sockets one turn serves; epoll hands out the others next."""

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from ..machine.machine import Machine
     from ..machine.network import ListeningSocket
-    from .connection import Connection, FrameReceiver
+    from .connection import Connection
+    from .frame_receiver import FrameReceiver
     from .loop import EndpointMaker, Loop
     from .settings import ListenerSettings, NetworkSettings
     from .statistics import NetworkStatistics

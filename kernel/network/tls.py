@@ -17,17 +17,16 @@ import attrs
 from ..classes import define
 from ..errors import ConfigError, MalformedRequestError
 from ..key_stores.loading import TLS_VERSIONS, load_key, load_trusted
+from .connection import MEMORY
 from .endpoint import READ, RECEIVE_BYTES_PER_TURN, SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
-from .reply_slot import MEMORY
 from .settings import ClientAuth
 from .tls_records import RecordWalk
 
 if TYPE_CHECKING:
     from ..machine.network import Socket
     from ..types import Buffer
-    from .connection import Connection
+    from .connection import Connection, Outgoing
     from .loop import EndpointMaker, Loop
-    from .reply_slot import Outgoing
     from .settings import TlsSettings
 
 _log = logging.getLogger(__name__)

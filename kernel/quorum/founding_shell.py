@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
     from ..contracts.api_handler import ApiHandler
     from ..machine.machine import Machine
-    from ..network.connection import FrameReceiver
+    from ..network.frame_receiver import FrameReceiver
     from ..peers.connection import Connection
     from .founding import Step, Told
 

@@ -16,8 +16,7 @@ import trustme
 from odradek.kernel.errors import MalformedRequestError
 from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.network import reactor
-from odradek.kernel.network.connection import Connection
-from odradek.kernel.network.reply_slot import ReplySlot
+from odradek.kernel.network.connection import Connection, ReplySlot
 from odradek.kernel.network.server import NetworkServer
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings, TlsSettings
 from tests.machines import machine_with

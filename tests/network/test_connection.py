@@ -14,9 +14,9 @@ from odradek.kernel.network.connection import (
     GROWTH,
     LARGE_FRAME_BYTES,
     Connection,
+    ReplySlot,
 )
 from odradek.kernel.network.receive_memory import ARENA_BYTES, FREE_BYTES, WINDOW_BYTES, ReceiveMemory, block_capacity
-from odradek.kernel.network.reply_slot import ReplySlot
 from tests.connections import new_connection
 
 from .conftest import framed

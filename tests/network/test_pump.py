@@ -13,7 +13,7 @@ from typing import IO, Any
 import attrs
 import pytest
 
-from odradek.kernel.network.connection import LARGE_FRAME_BYTES
+from odradek.kernel.network.connection import LARGE_FRAME_BYTES, ReplySlot
 from odradek.kernel.network.endpoint import (
     COPIED_BYTES_MAX,
     READ,
@@ -24,7 +24,6 @@ from odradek.kernel.network.endpoint import (
 )
 from odradek.kernel.network.reactor import PUMP
 from odradek.kernel.network.receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, ReceiveMemory
-from odradek.kernel.network.reply_slot import ReplySlot
 from tests.connections import new_connection
 
 from .conftest import Piece, Slice, framed

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...contracts.api_handler import ApiHandler, AsyncApiHandler
     from ...metadata.controller_calls import ControllerCalls
     from ...metadata.feed_view import MetadataFeedView
-    from ...network.connection import FrameReceiver
+    from ...network.frame_receiver import FrameReceiver
 
 
 def receiver_of(

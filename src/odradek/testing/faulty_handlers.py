@@ -19,7 +19,7 @@ import attrs
 
 from odradek.kernel.contracts.api_handler import AS_TASK, PENDING
 from odradek.kernel.errors import KafkaError
-from odradek.kernel.network.reply_slot import MEMORY
+from odradek.kernel.network.connection import MEMORY
 from odradek.kernel.purgatory.timing_wheel import TimerEntry
 from odradek.kernel.wire.codec import ELEMENTS_MAX, decoder
 
