@@ -88,6 +88,14 @@ def test_what_is_left_out_where_coverage_is_measured_runs_without() -> None:
     assert {"3.11", "3.11-unmeasured", "3.13"} <= {*ENVIRONMENTS["env_list"]}
 
 
+def test_what_is_marked_unmeasured_runs_on_another_python() -> None:
+    mark = "@pytest.mark.unmeasured\n"
+    marked = [path for path in (ROOT / "tests").rglob("test_*.py") if mark in path.read_text(encoding="utf-8")]
+    assert marked
+
+    assert not [path for path in marked if any(path.is_relative_to(place) for place in left_out())]
+
+
 def test_many_seeds_run_where_no_coverage_is_measured() -> None:
     _, measured, *_ = ENVIRONMENTS["env"]["3.11"]["commands"]
 
