@@ -159,6 +159,8 @@ class LogParts:
 
     def _make_lifecycle(self, events: ReplicaEvents) -> ReplicaLifecycle:
         options, machine, config = self._options, self._machine, self._options.config
+        delivery = self.delivery
+        told_of_delays = (delivery.note_due, self._watch, delivery.beginnings.ask, delivery.note_unreadable)
         opener = ReplicaOpener(
             broker_id=config.node_id,
             engines=self.replicas.engines,
@@ -173,14 +175,7 @@ class LogParts:
             broker=self._published.broker,
             workers=Workers(machine.threads, 1),
             ask_isr=events.ask_isr,
-            delays=Delays(
-                options.delay_queues,
-                machine.clock.now_ms,
-                self.delivery.note_due,
-                self._watch,
-                self.delivery.beginnings.ask,
-                self.delivery.note_unreadable,
-            ),
+            delays=Delays(options.delay_queues, machine.clock.now_ms, *told_of_delays),
             retries=Retries(options.retry_policies, machine.clock.now_ms, machine.random, self.dead_letters.breakers),
         )
         return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)

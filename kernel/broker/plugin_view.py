@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..metadata.cluster_view import ImageView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ..config.broker import BrokerConfig
     from ..contracts.assignor import Assignor
@@ -25,7 +25,7 @@ class PluginView:
     """A `BrokerHandle`. Made before all parts, since plugins make some of them; what is made later is attached.
 
     Attributes:
-        replicas: Attached when the logs' parts are made.
+        replicas: Attached when the logs' parts are made, as is what says what `may_leave_disk`.
         producer_ids: Attached with the requests' parts, as the next two.
         markers: Brings the ends of transactions to partitions.
         transactions: The transaction coordinator, None when no active plugin has one.
@@ -39,6 +39,7 @@ class PluginView:
         self._published = published
         self._cluster = ImageView(lambda: published.image)
         self.replicas: Replicas | None = None
+        self.may_leave_disk: Callable[[str, int, int], int | None] = lambda *_: 0
         self.producer_ids: ProducerIdSource | None = None
         self.markers: MarkerWriter | None = None
         self.transactions: Transactions | None = None

@@ -117,8 +117,12 @@ def check_delay(topic: TopicConfig, registry: Registry, now: Mapping[str, str]) 
         except InvalidValueError as error:
             raise invalid(str(error)) from error
     key = next(key for key in reversed(KEPT_KEYS) if topic.overrides.get(key))
-    if topic.remote_storage_enable:
-        raise invalid(f"{key} does not go with remote.storage.enable=true yet: what waits has to be local")
+    if topic.remote_storage_enable and topic.cleanup_policy != ("delete",):
+        policies = ",".join(topic.cleanup_policy)
+        raise invalid(
+            f"{key} does not go with remote.storage.enable=true and cleanup.policy={policies} yet: segments that are "
+            "rewritten in the remote store are joined, perhaps where what waits on a follower's disk begins"
+        )
     for name in topic.cleanup_policy:
         offered = registry.cleanup_policies.get(name)
         if name == "delete" or (offered is not None and not offered.compacts and not offered.expires):

@@ -177,6 +177,10 @@ class BrokerHandle(Protocol):
         """Return the offsets of a replica of this broker, None when it has none or cannot read it."""
         ...
 
+    def may_leave_disk(self, topic: str, partition: int, below: int) -> int | None:
+        """Return up to where a log may leave the disk for a store, at most `below`; None where none of it waits."""
+        ...
+
     async def new_producer_id(self) -> int:
         """Return a producer id that no other producer of the cluster has. If it is cancelled, ids are lost.
 

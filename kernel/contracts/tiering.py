@@ -125,8 +125,8 @@ class TieredLog(PartitionLog, Protocol):
         """
         ...
 
-    def begin_at_store(self, offset: int) -> TierStart:
-        """Begin to have a follower's log begin at `offset` or behind: what is below is only in its leader's store."""
+    def begin_at_store(self, offset: int, *, is_exact: bool) -> TierStart:
+        """Begin to have a follower's log begin at `offset`, or behind it unless `is_exact`: what is below is far."""
         ...
 
     def hold_uploads(self, end_offset: int | None) -> None:

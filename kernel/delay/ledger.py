@@ -80,7 +80,7 @@ class DelayLedger:
         last_delivery: What the last note says, a delivery whose only entry has a digest; None before the first. So
             says how far a dead-letter partition was taken: what waited here itself and was delivered says nothing.
         last_delivery_offset: Where that stands.
-        start_offset: The log's, as it was told.
+        start_offset: The log's, as it was told; where what waits begins, of a log in two tiers.
         withdrawn_below: What was produced below this offset a DeleteRecords has withdrawn.
         on_due: Called with the earliest due time of what has begun to wait; with 0 when the queue is to `prepare` soon.
         on_unreadable: Called with the offset of a companion that cannot be read, and why: nothing of it waits.
@@ -148,7 +148,11 @@ class DelayLedger:
                 self._end(header.producer_id, is_commit=marker.type is ControlRecordType.COMMIT)
 
     def start_advanced(self, offset: int) -> None:
-        """Take note that the log starts at an offset: what is held below waits where it was carried to, or nowhere."""
+        """Take note that the log starts at an offset: what is held below waits where it was carried to, or nowhere.
+
+        Of a log in two tiers that is where the local part does, or is about to; where the whole of it starts says less.
+        """
+        offset = max(offset, self.start_offset)
         if offset > self.start_offset:
             self.start_offset = offset
             self.on_due(0)
@@ -191,6 +195,10 @@ class DelayLedger:
         self._forget_delivered(kept_end)
         opened = (each.companion for entries in self._open.values() for each in entries)
         return frozenset(self._held).union(map(stretch_of, opened))
+
+    def has_note_below(self, offset: int) -> bool:
+        """Return whether the last note of how far a dead-letter partition was taken stands below an offset."""
+        return -1 < self.last_delivery_offset < offset
 
     @property
     def first_open(self) -> int | None:

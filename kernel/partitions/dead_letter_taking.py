@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import trio
 
 from ..classes import define, frozen
+from ..contracts.tiering import RecordsAreRemoteError
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.turnstile import take_turn
 from ..peers.errors import ClientError
@@ -175,7 +176,10 @@ class DeadLetterTaking:
             return _read(source, taking)
         except StorageError as error:
             self._tell(taking, f"{taking.source} cannot be read: {error}")
-        except KafkaError:  # a bug of its storage: it went offline, which was told
+        except RecordsAreRemoteError:
+            assert source.tiered_log is not None, "only what is in a store is brought near"
+            source.tiered_log.begin_cold_read(taking.position.offset, taking.bytes_max, self._on_more)
+        except KafkaError:  # a bug of its storage: it went offline, which was told; or what is far cannot be had now
             self._replicas.progressed((source,))
         return None
 

@@ -103,10 +103,10 @@ def fill_in_steps(replica: Replica, beginning: DelayBeginning) -> Generator[None
     Raises:
         StorageError: It cannot be read.
     """
-    ledger, log_read = beginning.ledger, replica.log
+    ledger, log_read = beginning.ledger, replica.local_log
     beginning.was_cut = False
     end_offset: int | None = None
-    while not beginning.was_cut and replica.log is log_read and replica.offline_reason is None:
+    while not beginning.was_cut and replica.local_log is log_read and replica.offline_reason is None:
         known_offset = end_offset
         steps = (
             read_delays_in_steps(log_read, ledger)
@@ -130,8 +130,8 @@ def _while_same(
     steps: Generator[None, None, int], replica: Replica, beginning: DelayBeginning
 ) -> Generator[None, None, int | None]:
     """Run steps to their end, and return what they return; None when the log is not the same any more."""
-    log_read = replica.log
-    while not beginning.was_cut and replica.log is log_read and replica.offline_reason is None:
+    log_read = replica.local_log
+    while not beginning.was_cut and replica.local_log is log_read and replica.offline_reason is None:
         try:
             next(steps)
         except StopIteration as end:

@@ -9,6 +9,9 @@ a transaction that is open may withdraw: its copy would lie behind the withdrawa
 What was carried is old enough to be taken again when it is as old as the topic's retention. Where it is its size that
 has it taken, in a log of which most waits, that would be at once, and for ever: so it waits for a day, or for twice as
 many offsets behind it as records wait.
+
+Of a log in two tiers the start stays where it is: only what waits begins later, and the segments below that may leave
+the disk, or go. A follower of one does the same and appends nothing: it goes as far as its leader has carried.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from ..delay.carrying import carry
-from ..delay.companion import COMPANION_OFFSETS, CompanionReader
+from ..delay.companion import COMPANION_OFFSETS, Companion, CompanionReader, build_companion
 from ..delay.ledger import stretch_end
 from ..machine.turnstile import SLICE_STEPS
 from ..records.batch import CorruptRecordsError, read_header
@@ -30,7 +33,7 @@ from .recovery import BYTES_PER_STEP
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from ..delay.companion import Companion, WaitingEntry
+    from ..delay.companion import WaitingEntry
     from ..machine.clock import Clock
     from ..records.batch import BatchHeader
     from .changed_replicas import ChangedReplicas
@@ -52,17 +55,17 @@ class Carrying:
 
     Attributes:
         replica: Which.
-        below: Retention wants what lies below gone.
+        below: Retention wants what lies below gone, from the log or from the disk.
         carried_count: How many records were appended again.
     """
 
     def __init__(
         self, replica: Replica, below: int, *, writes: StagedWrites, clock: Clock, changed: ChangedReplicas
     ) -> None:
-        """Begin at the log's start.
+        """Begin where what waits does.
 
         Args:
-            replica: It leads, and has a ledger.
+            replica: It has a ledger, and leads or is in two tiers.
             below: Whole batches lie below this offset, all of them committed.
             writes: The way to the disk.
             clock: Whose wall clock says how old a batch is.
@@ -77,7 +80,9 @@ class Carrying:
         self._changed = changed
         self._ledger = replica.delays
         self._leader_epoch = replica.leader_epoch
-        self._position = replica.log.log_start_offset  # what waited below was carried, or was delivered
+        self._is_leader = replica.is_leader
+        # What waited below was carried, or was delivered.
+        self._position = max(replica.log.log_start_offset, self._ledger.start_offset)
         self._committed_at: int | None = None  # when all below is committed and durable, the log may start later
         self._is_flush_asked_for = False
         self._is_stopped = False  # what lies at the position is not carried now
@@ -87,11 +92,11 @@ class Carrying:
         return f"<Carrying: {self.replica.partition}, from {self._position} to {self.below}>"
 
     @property
-    def is_led(self) -> bool:
-        """Whether the replica leads as it did when this began."""
+    def goes_on(self) -> bool:
+        """Whether the replica leads, or follows, as it did when this began."""
         replica = self.replica
         is_same = replica.leader_epoch == self._leader_epoch and replica.delays is self._ledger
-        return is_same and replica.is_leader and replica.offline_reason is None
+        return is_same and replica.is_leader == self._is_leader and replica.offline_reason is None
 
     @property
     def _is_full(self) -> bool:
@@ -104,7 +109,7 @@ class Carrying:
             KafkaError: It does not lead any more.
             StorageError: The disk fails.
         """
-        if not self.is_led:
+        if not self.goes_on:
             return False
         if self._committed_at is not None:
             if not self._is_kept(self._committed_at):
@@ -116,7 +121,7 @@ class Carrying:
         yield from self._carry_piece()
         self._committed_at = self.replica.log.log_end_offset
         self._is_flush_asked_for = False
-        return self.is_led
+        return self.goes_on
 
     def _is_kept(self, end_offset: int) -> bool:
         """Return whether all below an offset is committed, and durable here: where it was carried from it may be."""
@@ -133,7 +138,9 @@ class Carrying:
         first_open = self._ledger.first_open
         if first_open is not None:
             start = min(start, first_open)
-        if start > replica.log.log_start_offset:
+        if replica.tiered_log is not None:
+            self._ledger.start_advanced(start)
+        elif start > replica.log.log_start_offset:
             advance_log_start(replica, start)
             self._changed.note((replica,))
             log.debug("%s: starts at offset %d, behind what was carried forward", replica.partition, start)
@@ -141,7 +148,8 @@ class Carrying:
     def _carry_piece(self) -> Generator[None, None, None]:
         replica = self.replica
         self._piece_bytes = self._piece_records = 0
-        while not self._is_full and not self._is_stopped and self.is_led:
+        self._carry_note()
+        while not self._is_full and not self._is_stopped and self.goes_on:
             start = max(self._position, replica.log.log_start_offset)
             needed_at = self._ledger.needed_at(start, kept_end(replica))
             end = self.below if needed_at is None else min(needed_at, self.below)
@@ -154,6 +162,19 @@ class Carrying:
                 return
             yield from self._carry_stretch(min(self.below, stretch_end(self._position)))
 
+    def _carry_note(self) -> None:
+        """Append again how far dead letters were taken, of a log in two tiers: it is to be known from there on, too."""
+        replica, ledger = self.replica, self._ledger
+        if replica.tiered_log is None or not ledger.has_note_below(self.below):
+            return
+        if not self._is_leader:
+            self._is_stopped = True
+            return
+        assert ledger.last_delivery is not None, "it has a note"
+        note = Companion((ledger.last_delivery,), b"", None, is_delivery=True)
+        append_companion(replica, build_companion(note, timestamp=self._clock.now_ms()))
+        self._writes.stage(replica)
+
     def _carry_stretch(self, end_offset: int) -> Generator[None, None, None]:
         """Carry what waits from the position on below an offset, as far as a piece goes."""
         reader = CompanionReader()
@@ -163,7 +184,7 @@ class Carrying:
                 yield
             if header.base_offset < self._position:
                 continue  # it holds the position
-            if not self.is_led or (not reader.is_amidst and self._ends_at(header.base_offset, end_offset)):
+            if not self.goes_on or (not reader.is_amidst and self._ends_at(header.base_offset, end_offset)):
                 return
             yield from self._take(reader, batch, header)
             if self._is_stopped:
@@ -194,6 +215,10 @@ class Carrying:
         if companion.producer_id != NO_PRODUCER_ID and _is_aborted(replica, offset, companion):
             return
         waiting = ledger.waiting_of(offset, companion)
+        if not self._is_leader:
+            self._is_stopped = bool(waiting)
+            self._piece_records += len(companion.entries)
+            return
         if not waiting:
             return
         now_ms = self._clock.now_ms()
@@ -208,7 +233,7 @@ class Carrying:
                 self._writes.stage(replica)
                 self._piece_bytes += len(batch)
                 yield from repeat(None, SLICE_STEPS)  # to compress it took long enough
-                if not self.is_led:
+                if not self.goes_on:
                     return
         except CorruptRecordsError as error:
             ledger.on_unreadable(offset, error)  # nobody will ever read it: what is behind it goes on

@@ -2,6 +2,9 @@
 
 Checkpoints are sidecars of the log (`delay`), each at the offset up to which the log was read. One that a crash could
 have outrun is not trusted, as with producer snapshots; a truncation drops those above the cut.
+
+Of a log in two tiers all of this is about the local part, which holds all that waits (`delay_carrying`): the log that
+is read begins where that does, whatever the store has before it.
 """
 
 from __future__ import annotations
@@ -93,6 +96,11 @@ def kept_end(replica: Replica) -> int:
     return min(replica.high_watermark, replica.log.recovery_point)
 
 
+def keeps_waiting(replica: Replica) -> bool:
+    """Return whether a replica's topic has a ledger: records may wait in its local log, or soon will."""
+    return replica.delays is not None or replica.delay_beginning is not None
+
+
 def _restore_newest(partition_log: PartitionLog, ledger: DelayLedger) -> int:
     for offset in reversed(partition_log.sidecars(DELAY_KIND)):
         try:
@@ -122,6 +130,12 @@ def keep_delays(partition_log: PartitionLog, ledger: DelayLedger) -> None:
     if not ledger.is_amidst and offset not in partition_log.sidecars(DELAY_KIND):
         partition_log.write_sidecar(offset, DELAY_KIND, b"".join(ledger.encode()))
         remove_old_checkpoints(partition_log)
+
+
+def delete_checkpoints(partition_log: PartitionLog) -> None:
+    """Forget what was kept of a log that begins elsewhere now, and may have gone another way before."""
+    for offset in list(partition_log.sidecars(DELAY_KIND)):
+        partition_log.delete_sidecar(offset, DELAY_KIND)
 
 
 def remove_old_checkpoints(partition_log: PartitionLog) -> None:

@@ -142,7 +142,7 @@ class Delays:
     def recover_in_steps(
         self, log: PartitionLog, settings: DelaySettings | None
     ) -> Generator[None, None, DelayLedger | None]:
-        """Return the ledger of a log that was opened, None where its topic has none.
+        """Return the ledger of a log that was opened, the local part of one in two tiers; None where there is none.
 
         Raises:
             PluginError: No active plugin has the queue.

@@ -23,7 +23,7 @@ from ..machine.turnstile import Slices
 from ..records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
 from ..records.control import EndTransactionMarker, read_control_record
 from ..types import NO_EPOCH
-from .delay_recovery import read_delays_in_steps
+from .delay_recovery import delete_checkpoints, read_delays_in_steps
 from .leading import advance_log_start
 from .recovery import knows_producers, rebuild_in_steps, rebuild_producers
 from .replica import NOT_LEADER
@@ -227,6 +227,7 @@ def begin_at_store(replica: Replica, start: TierStart) -> None:
     log = replica.log
     try:
         start.apply()
+        delete_checkpoints(replica.local_log)
         replica.note_cut(0)
     except Exception as error:
         raise replica.gone_wrong(error) from error
@@ -266,4 +267,4 @@ def _rebuild_while_paused(replica: Replica, now_ms: int) -> Generator[None, None
 def _rebuild_in_steps(replica: Replica, now_ms: int) -> Generator[None, None, None]:
     yield from rebuild_in_steps(replica.log, replica.producers, now_ms)
     if replica.delays is not None:
-        yield from read_delays_in_steps(replica.log, replica.delays)
+        yield from read_delays_in_steps(replica.local_log, replica.delays)

@@ -106,6 +106,7 @@ class Replica:
         "lacks_room",
         "leader_epoch",
         "leader_id",
+        "local_log",
         "log",
         "lowest_cut",
         "offline_code",
@@ -146,6 +147,7 @@ class Replica:
         self.answer_templates: dict[int, FrameTemplate] = {}
         self.unkept = UnkeptSnapshots()
         self.log: PartitionLog
+        self.local_log: PartitionLog  # what of it is on this broker's disk: what waits follows from that alone
         self.tiered_log: TieredLog | None
         self.take_log(log, tiered_log)
         self.election = election
@@ -176,6 +178,7 @@ class Replica:
     def take_log(self, log: PartitionLog, tiered_log: TieredLog | None) -> None:
         """Have `log` from now on, or what wraps it."""
         self.log = log if tiered_log is None else tiered_log
+        self.local_log = log
         self.tiered_log = tiered_log
         self._active_base_offset = log.active_base_offset
         self._hold_uploads()
@@ -336,7 +339,7 @@ class Replica:
         if len(self.producers):
             keep_producers(self.log, self.producers, self.tiered_log)
         if self.delays is not None:
-            keep_delays(self.log, self.delays)
+            keep_delays(self.local_log, self.delays)
 
     # ----------------------------------------------------------------------------------------------------------- write
 

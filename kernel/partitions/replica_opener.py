@@ -299,7 +299,7 @@ class ReplicaOpener:
         partition = log.partition
         producers = ProducerStateTable(self.producer_id_expiration_ms)
         yield from recover_in_steps(log, producers, self.clock.now_ms())
-        delays = yield from self.delays.recover_in_steps(log, plan.delay)
+        delays = yield from self.delays.recover_in_steps(opened, plan.delay)
         high_watermark = self.kept_high_watermarks.get(partition, log.log_start_offset)
         election = factory.new_election(
             ElectionContext(

@@ -197,7 +197,7 @@ class Upkeep:
         remove_old_snapshots(partition_log, replica.tiered_log)
 
     async def _keep_delays(self, replica: Replica, ledger: DelayLedger) -> None:
-        partition_log = replica.log
+        partition_log = replica.local_log
         offset = partition_log.log_end_offset
         try:
             if is_worth_keeping(partition_log, ledger):

@@ -16,6 +16,7 @@ import trio
 
 from ..errors import KafkaError, OdradekError
 from ..machine.threads import Workers
+from ..partitions.delay_recovery import keeps_waiting
 from ..partitions.following import begin_at_store, rebuild_after_cut
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class TierStarts:
         if tiered is None:
             return "its leader has it in a remote store, and its topic is not tiered here"
         stands = _where(replica)
-        start = tiered.begin_at_store(offset)
+        start = tiered.begin_at_store(offset, is_exact=keeps_waiting(replica))
         try:
             await self._worker.run_sync(start.run)
             for work in start.begin_keeping():

@@ -61,6 +61,8 @@ class StoreStart:
     Attributes:
         log: Whose log it is to be.
         wanted_offset: Where the leader's local log begins: this one is to begin there or behind.
+        is_exact: Whether it may not be behind it: records wait in what its leader has there. Where it is no segment's
+            end in the store, that is tried again until the leader's log begins at one.
         cluster_id: Whose store it has to be.
         open_store: Returns the store; called on a worker thread.
         offset: Where the local log begins; known after `run`.
@@ -68,9 +70,10 @@ class StoreStart:
 
     log: TieredPartitionLog
     wanted_offset: int
+    is_exact: bool
     cluster_id: str
     open_store: Callable[[], ObjectStore]
-    offset: int = -1
+    offset: int = attrs.field(default=-1, init=False)
     _manifest: Manifest | None = attrs.field(default=None, init=False)
     _known_version: int = attrs.field(init=False)
     _sidecars: list[RestoredSidecar] = attrs.field(factory=list, init=False)
@@ -89,6 +92,11 @@ class StoreStart:
             raise NotInStoreError(
                 f"{store.url} has offsets [{manifest.log_start_offset}, {manifest.end_offset}) of {partition}, and the "
                 f"leader's log begins at {self.wanted_offset}"
+            )
+        if self.is_exact and cold[-1].next_offset > self.wanted_offset:
+            raise NotInStoreError(
+                f"the leader's log of {partition} begins at {self.wanted_offset}, inside a segment of {store.url}, and "
+                "records may wait from there on"
             )
         self._sidecars = list(small_files_of(cold, partial(get_small_file, store, partition)))
         self._manifest, self.offset = manifest, cold[-1].next_offset

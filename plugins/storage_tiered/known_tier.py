@@ -210,6 +210,7 @@ class LogWithTier(WrappedLog):
             now_ms=now_ms,
             manifest=self.manifest,
             stored_end=0 if may_be_rewritten(self.settings) else self.stored_end,
+            local_start_offset=inner.log_start_offset,
         )
 
     def take_beginning(self, manifest: Manifest) -> None:
@@ -277,6 +278,8 @@ class LogWithTier(WrappedLog):
             if is_gone or base_offset in outdated:
                 self.inner.delete_sidecar(base_offset, COLD_TRANSACTIONS_KIND)
         count = self.inner.delete_segments_below(below)
+        if below > self.inner.log_start_offset:  # it is to begin inside a segment: see `planning.plan_removal`
+            self.inner.advance_log_start(below)
         self.copies = {base: copy for base, copy in self.copies.items() if base >= self.inner.log_start_offset}
         self._settle()
         return count

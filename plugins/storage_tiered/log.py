@@ -55,7 +55,7 @@ class TieredPartitionLog(LogWithTier):
         cold_reads: ColdReads,
         found_batches: FoundBatches,
         cold_rewrites: ColdRewrites,
-        begin_at_store: Callable[[TieredPartitionLog, int], StoreStart],
+        begin_at_store: Callable[[TieredPartitionLog, int, bool], StoreStart],
         forget: Callable[[TieredPartitionLog], None],
     ) -> None:
         """Wrap a log.
@@ -67,7 +67,7 @@ class TieredPartitionLog(LogWithTier):
             cold_reads: Brings records near.
             found_batches: Looks up times in the store, and keeps what it found.
             cold_rewrites: Begins rewrites of cold segments.
-            begin_at_store: Begins to have a follower's log go on from the store, at or behind an offset.
+            begin_at_store: Begins to have a follower's log go on from the store, at an offset, or behind it, too.
             forget: Called when this log is closed or unwrapped.
 
         Raises:
@@ -249,9 +249,9 @@ class TieredPartitionLog(LogWithTier):
         self.inner.truncate_fully(start_offset, leader_epoch)
         self._move_start(start_offset)
 
-    def begin_at_store(self, offset: int) -> StoreStart:
+    def begin_at_store(self, offset: int, *, is_exact: bool) -> StoreStart:
         """See `TieredLog.begin_at_store`."""
-        return self._begin_at_store(self, offset)
+        return self._begin_at_store(self, offset, is_exact)
 
     # ------------------------------------------------------------------------------------------------------ rewriting
 

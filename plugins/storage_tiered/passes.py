@@ -40,6 +40,7 @@ from .planning import (
     copy_of,
     may_be_rewritten,
     plan_local_removal,
+    plan_removal,
     plan_uploads,
     upload_start,
     with_upload,
@@ -335,8 +336,9 @@ class Passes:
             await self._in_thread(lambda: self._files.fsync_directory(directory))
 
     def _removable(self, tiered: TieredPartitionLog) -> int | None:
-        below = plan_local_removal(self._planning_state(tiered, tiered.log_end_offset))
-        return below if tiered.is_state_saved else None
+        state = self._planning_state(tiered, tiered.log_end_offset)
+        may_leave = partial(self._broker.may_leave_disk, *tiered.partition.topic_partition)
+        return plan_removal(state, may_leave) if tiered.is_state_saved else None
 
     async def _remove_local(self, tiered: TieredPartitionLog, is_wanted: Callable[[], bool]) -> None:
         below = self._removable(tiered)
@@ -353,12 +355,8 @@ class Passes:
             below = min(below, now)  # compaction may have rewritten one of them meanwhile: that stays
         count = tiered.remove_local(below)
         self.counters.segments_removed_locally += count
-        log.info(
-            "%s: %d segments below offset %d left this disk; they are in the store",
-            tiered.partition.topic_partition,
-            count,
-            below,
-        )
+        told = "%s: %d segments below offset %d left this disk; they are in the store"
+        log.info(told, tiered.partition.topic_partition, count, below)
 
     async def _expire(self, tiered: TieredPartitionLog) -> None:
         manifest, start_offset = tiered.manifest, tiered.expired_end

@@ -20,7 +20,7 @@ import attrs
 from odradek.kernel.api import FOR_EVER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from odradek.kernel.api import SegmentInfo, TierSettings
 
@@ -59,6 +59,7 @@ class TieredState:
         manifest: The newest one known.
         stored_end: Local segments that end at or below it are in the store, whoever sent them; 0 where segments may
             have been rewritten, and only `copies` tells.
+        local_start_offset: Of the local log; perhaps inside its first segment.
     """
 
     local: Sequence[SegmentInfo]
@@ -70,6 +71,7 @@ class TieredState:
     now_ms: int
     manifest: Manifest | None = None
     stored_end: int = 0
+    local_start_offset: int = 0
 
 
 def _closed(state: TieredState) -> Iterator[SegmentInfo]:
@@ -146,6 +148,40 @@ def plan_local_removal(state: TieredState) -> int | None:
             break
         below = segment.next_offset
     return below
+
+
+def plan_removal(state: TieredState, may_leave: Callable[[int], int | None]) -> int | None:
+    """Return the offset below which the local log is to go, None when all stays.
+
+    Of a topic whose records wait the local log has to begin where a segment of the store ends, inside one of its own if
+    need be: a follower that begins at the store begins there, and must not lack what waits behind.
+
+    Args:
+        state: What there is.
+        may_leave: See `BrokerHandle.may_leave_disk`.
+    """
+    below = plan_local_removal(state)
+    wanted = max(below or 0, _parted_end(state))
+    if not wanted:
+        return None
+    free = may_leave(wanted)
+    return below if free is None else max(_stored_ends(state, free), default=None)
+
+
+def _parted_end(state: TieredState) -> int:
+    """Return where the segment of the store ends inside which the local log begins; 0 where it does not, or stays."""
+    local_start = state.local_start_offset
+    if state.manifest is not None and state.log_start_offset < local_start:
+        for segment in state.manifest.segments:
+            if segment.base_offset < local_start < segment.next_offset <= state.removable_end:
+                return segment.next_offset
+    return 0
+
+
+def _stored_ends(state: TieredState, below: int) -> list[int]:
+    """Return where segments of the store end, behind where the local log begins and not above an offset."""
+    segments = state.manifest.segments if state.manifest is not None else ()
+    return [each.next_offset for each in segments if state.local_start_offset < each.next_offset <= below]
 
 
 def _newest_ms(segment: SegmentInfo) -> int:

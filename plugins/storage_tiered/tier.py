@@ -169,7 +169,7 @@ class TieredStorage:
             cold_reads=self.cold_reads,
             found_batches=self._found_batches,
             cold_rewrites=self._cold_rewrites,
-            begin_at_store=lambda log, offset: StoreStart(log, offset, self.broker.cluster_id, self.open_store),
+            begin_at_store=lambda log, at, exact: StoreStart(log, at, exact, self.broker.cluster_id, self.open_store),
             forget=self._forget,
         )
         self._logs[tiered.partition] = tiered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.delay_checks import DelaySettings
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.config.topic import TopicConfig, check_topic
@@ -17,10 +17,14 @@ RETRY = {"odradek.retry.topic": "orders", "odradek.retry.group": "billing"}
 DEAD = {"odradek.retry.dead.letters.of": "orders.billing.retry"}
 
 
+TIERED = {"remote.storage.enable": "true"}
+
+
 def broker() -> BrokerConfig:
     registry = Registry.of().with_cleanup_policies(odradek_cleanup_policies())
     registry = registry.with_choices("odradek.delay.queue", ["wheel"])
-    return BrokerConfig(registry.with_choices("odradek.retry.policy", ["levels"]))
+    static = {"remote.log.storage.system.enable": Setting("true", "here")}
+    return BrokerConfig(registry.with_choices("odradek.retry.policy", ["levels"]), static)
 
 
 def test_a_topic_has_delays_from_when_the_key_is_first_set() -> None:
@@ -40,6 +44,8 @@ def test_a_topic_has_delays_from_when_the_key_is_first_set() -> None:
         ({"cleanup.policy": "compact", **DEAD}, {}, "dead.letters.of does not go with cleanup.policy=compact"),
         ({"cleanup.policy": "delete,ttl", **ON}, {}, "cleanup.policy=ttl"),
         ({"cleanup.policy": "compact,ttl", "odradek.delay.enable": "false"}, ON, "cleanup.policy=ttl"),
+        ({"cleanup.policy": "compact", **ON, **TIERED}, {}, "remote.storage.enable=true and cleanup.policy=compact"),
+        ({"cleanup.policy": "compact,delete", **TIERED, **OFF}, ON, "does not go with remote.storage.enable=true"),
         ({"odradek.delay.queue": "pile", **ON}, {}, "pile"),
         ({}, ON, "cannot be taken back"),
         ({**RETRY, **ON}, {}, "odradek.delay.enable=true"),
@@ -68,6 +74,10 @@ def test_what_could_lose_a_waiting_record_is_refused(overrides: dict[str, str], 
         ({**RETRY, **OFF}, ON),
         ({"cleanup.policy": "compact", **ON}, {}),
         ({"cleanup.policy": "compact,delete", **ON}, ON),
+        ({**ON, **TIERED}, {}),
+        ({**ON, **TIERED}, ON),
+        ({**RETRY, **TIERED}, {}),
+        ({**DEAD, **TIERED}, DEAD),
     ],
 )
 def test_what_is_safe_is_taken(overrides: dict[str, str], now: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ import attrs
 from odradek.kernel.config.delay_checks import DelaySettings
 from odradek.kernel.contracts.append_stage import Diverted
 from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.tiering import Tier, TierSettings
 from odradek.kernel.delay.headers import DELAY_CANCEL, DELAY_ID, DELAYED_FROM, DELIVER_AFTER
 from odradek.kernel.delay.ledger import DelayLedger
 from odradek.kernel.machine.turnstile import run_at_once
@@ -77,8 +78,11 @@ class DelayedPartition:
         settings: DelaySettings | None = WAITS,
         dead_letters_of: str = "",
         keys: int = 0,
+        tier: Tier | None = None,
+        tier_settings: TierSettings | None = None,
     ) -> None:
         self.keys = keys
+        self.tier_settings = tier_settings
         self.dead_letters_of = dead_letters_of
         self.leader = leader
         self.settings = settings
@@ -94,7 +98,7 @@ class DelayedPartition:
             on_begun=lambda replica: self.delivery.beginnings.ask(replica),
             on_unreadable=lambda partition, offset, error: self.delivery.note_unreadable(partition, offset, error),
         )
-        self.hosted = Hosted(directory, files=self.files, delays=delays)
+        self.hosted = Hosted(directory, files=self.files, tier=tier, delays=delays)
         self.begin()
 
     def begin(self) -> None:
@@ -116,6 +120,7 @@ class DelayedPartition:
             log_config=self.log_config,
             delay=self.settings,
             dead_letters_of=self.dead_letters_of,
+            tier=self.tier_settings,
         )
         self.delivery.look_around()
 

@@ -137,7 +137,7 @@ def test_a_leader_does_not_begin_at_the_store(tmp_path: Path) -> None:
 def begin(hosted: Hosted, replica: Replica, offset: int) -> None:
     """Have a replica begin where the store's part ends, and be served again."""
     assert replica.tiered_log is not None
-    start = replica.tiered_log.begin_at_store(offset)
+    start = replica.tiered_log.begin_at_store(offset, is_exact=False)
     for work in start.begin_keeping():
         do_now(work)
     begin_at_store(replica, start)

@@ -117,7 +117,7 @@ class FarLog:
         newest = max(headers, key=lambda header: header.max_timestamp, default=None)
         return (-1, -1) if newest is None else (newest.max_timestamp, newest.last_offset)
 
-    def begin_at_store(self, offset: int) -> FarStart:
+    def begin_at_store(self, offset: int, *, is_exact: bool) -> FarStart:
         """See `TieredLog.begin_at_store`: here the store has everything below the offset."""
         return FarStart(self, offset)
 

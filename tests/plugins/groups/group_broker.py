@@ -113,6 +113,9 @@ class GroupBroker:
     def offsets(self, topic: str, partition: int) -> LogOffsets | None:
         return self.ends.get((topic, partition))
 
+    def may_leave_disk(self, topic: str, partition: int, below: int) -> int | None:
+        return None
+
     async def new_producer_id(self) -> int:
         raise NotImplementedError
 

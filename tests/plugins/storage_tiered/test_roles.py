@@ -47,7 +47,7 @@ def lead(house: House, epoch: int) -> None:
 
 
 def begin_at_store(house: House, offset: int) -> None:
-    start = house.log.begin_at_store(offset)
+    start = house.log.begin_at_store(offset, is_exact=False)
     start.run()
     for work in start.begin_keeping():
         do_now(work)
@@ -274,12 +274,12 @@ async def test_a_beginning_waits_for_a_store_that_does_not_have_it_yet(tmp_path:
     written = leader.fill(RECORDS)
     empty = House(tmp_path / "empty", leader.store, settings=leader.log.settings)
     with pytest.raises(NotInStoreError, match="has no manifest"):
-        empty.log.begin_at_store(20).run()
+        empty.log.begin_at_store(20, is_exact=False).run()
     async with leader.running():
         await leader.visit()
     border = leader.log.local_log_start_offset
     with pytest.raises(NotInStoreError, match=rf"the leader's log begins at {RECORDS + 1}"):
-        empty.log.begin_at_store(RECORDS + 1).run()
+        empty.log.begin_at_store(RECORDS + 1, is_exact=False).run()
 
     begin_at_store(empty, border)
     append(empty, written[border:])

@@ -18,6 +18,7 @@ from odradek.plugins.storage_tiered.planning import (
     confirmed_copies,
     copy_of,
     plan_local_removal,
+    plan_removal,
     plan_uploads,
     with_upload,
 )
@@ -273,3 +274,40 @@ def test_what_is_kept_beside_the_log_reads_back() -> None:
 
     assert decode_state(encode_state(known), "here") == known
     assert decode_state(encode_state(LocalState(None, 0)), "here") == LocalState(None, 0)
+
+
+LEAVES_AT_ONCE = attrs.evolve(KEEP_ALL, local_retention_bytes=0)
+
+
+def parted_state(local_start: int, *, settings: TierSettings = LEAVES_AT_ONCE) -> TieredState:
+    """Return the state of a log whose leader before had other segments: [0, 15), [15, 25), [25, 40)."""
+    parts = [stored(0, 15, "a"), stored(15, 25, "b"), stored(25, 40, "c")]
+    local = [each for each in five_segments() if each.next_offset > local_start]
+    made = attrs.evolve(state(local, settings=settings), manifest=manifest(*parts), stored_end=40)
+    return attrs.evolve(made, local_start_offset=local_start)
+
+
+@pytest.mark.parametrize(("free", "below"), [(None, 40), (40, 40), (39, 25), (25, 25), (24, 15), (14, None)])
+def test_where_records_wait_the_local_log_begins_at_a_segments_end_in_the_store(
+    free: int | None, below: int | None
+) -> None:
+    asked = []
+
+    def may_leave(offset: int) -> int | None:
+        asked.append(offset)
+        return free
+
+    assert plan_removal(parted_state(0), may_leave) == below
+    assert asked == [40]
+
+
+@pytest.mark.parametrize(("local_start", "below"), [(10, 15), (15, None), (20, 25)])
+def test_what_the_local_log_has_of_a_parted_segment_leaves_where_records_wait(
+    local_start: int, below: int | None
+) -> None:
+    planned = parted_state(local_start, settings=KEEP_ALL)
+
+    assert plan_removal(planned, lambda offset: offset) == below
+    assert plan_removal(planned, lambda _: None) is None
+    held = attrs.evolve(planned, removable_end=10)
+    assert plan_removal(held, lambda offset: offset) is None

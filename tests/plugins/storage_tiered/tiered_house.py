@@ -130,6 +130,7 @@ class House:
         self.config = HouseConfig(directory, changes or {})
         self.cluster: Any = HouseCluster()
         self.last_stable_offset: int | None = None
+        self.may_leave: Callable[[int], int | None] = lambda below: None
         self.epoch = epoch
         self.tier = TieredStorage(self, store=self.store)  # type: ignore[arg-type] # as far as it is asked
         self.engine = engine(make_context(directory, files=self.files))
@@ -159,6 +160,9 @@ class House:
         end = served.log_end_offset
         stable = end if self.last_stable_offset is None else self.last_stable_offset
         return LogOffsets(served.log_start_offset, stable, end, end)
+
+    def may_leave_disk(self, topic: str, partition: int, below: int) -> int | None:
+        return self.may_leave(below)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

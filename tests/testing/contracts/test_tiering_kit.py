@@ -127,7 +127,7 @@ class SendsOnce(FarLog):
 
 
 class GivesUpWhatIsFar(FarLog):
-    def begin_at_store(self, offset: int) -> FarStart:
+    def begin_at_store(self, offset: int, *, is_exact: bool) -> FarStart:
         log = self
 
         class Start(FarStart):
@@ -139,7 +139,7 @@ class GivesUpWhatIsFar(FarLog):
 
 
 class ForgetsProducers(FarLog):
-    def begin_at_store(self, offset: int) -> FarStart:
+    def begin_at_store(self, offset: int, *, is_exact: bool) -> FarStart:
         log = self
 
         class Start(FarStart):
@@ -151,7 +151,7 @@ class ForgetsProducers(FarLog):
 
 
 class BeginsTooEarly(FarLog):
-    def begin_at_store(self, offset: int) -> FarStart:
+    def begin_at_store(self, offset: int, *, is_exact: bool) -> FarStart:
         class Start(FarStart):
             def run(self) -> None:
                 self.apply()

@@ -300,7 +300,7 @@ class TieringContract:
         async def check(host: TieredHost, written: list[bytes]) -> None:
             await host.send()
             log, border = host.log, host.log.local_log_start_offset
-            start = log.begin_at_store(border)
+            start = log.begin_at_store(border, is_exact=False)
             start.run()
             for work in start.begin_keeping():
                 do_now(work)
@@ -344,7 +344,7 @@ def keep(log: TieredLog) -> None:
 
 def begin_at_store(log: TieredLog, offset: int) -> None:
     """Have a log begin at the store's part, as a follower does."""
-    start = log.begin_at_store(offset)
+    start = log.begin_at_store(offset, is_exact=False)
     start.run()
     for work in start.begin_keeping():
         do_now(work)
