@@ -50,6 +50,8 @@ _RETRY: Final = frozenset({ATTEMPT, REASON, ORIGIN, DEAD, BEHIND, SPARED})
 _DLQ: Final = frozenset({DLQ_TOPIC, DLQ_PARTITION, DLQ_OFFSET, DLQ_GROUP, DLQ_DELIVERY_COUNT, DLQ_MESSAGE})
 _OURS: Final = _RETRY | _DLQ | DELAY_HEADERS | {DEAD_TIMESTAMP, DEAD_FROM}
 _NUMBER: Final = re.compile(rb"[0-9]{1,9}")
+_COUNT_MAX: Final = 10**9 - 2
+"""One more can still be read: who makes up a longer number than there ever is does not begin again."""
 _TIME: Final = re.compile(rb"[0-9]{1,18}")
 _ORIGIN: Final = re.compile(rb"([a-zA-Z0-9._-]{1,249})/([0-9]{1,9})/([0-9]{1,18})")
 _YES: Final = (b"1", b"true")
@@ -104,7 +106,7 @@ def read_failure(headers: Headers) -> Failure:
 
 
 def _count_in(value: bytes | None) -> int:
-    return int(value) if value is not None and _NUMBER.fullmatch(value) else 0
+    return min(int(value), _COUNT_MAX) if value is not None and _NUMBER.fullmatch(value) else 0
 
 
 def parse_origin(value: bytes | None) -> Origin | None:

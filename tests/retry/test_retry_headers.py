@@ -10,6 +10,7 @@ from odradek.kernel.retry.headers import (
     DEAD,
     ORIGIN,
     REASON,
+    SPARED,
     Failure,
     Origin,
     dead_headers,
@@ -35,6 +36,17 @@ def test_what_is_said_is_read() -> None:
 @pytest.mark.parametrize("value", [None, b"", b"-1", b"three", b"1.5", b"9" * 10])
 def test_an_attempt_that_cannot_be_read_counts_as_none(value: bytes | None) -> None:
     assert read_failure(((ATTEMPT, value),)) == NEVER_FAILED
+
+
+@pytest.mark.parametrize("header", [ATTEMPT, SPARED])
+def test_a_count_that_a_client_made_up_does_not_begin_again_where_it_grows(header: str) -> None:
+    """Else who says a number as long as one may be has as many attempts once more."""
+    failure = read_failure(((header, b"9" * 9),))
+    again = retried_headers((), failure, failure.attempts + 1, spared_times=failure.spared_times + 1)
+
+    said = read_failure(tuple(again))
+    assert (said.attempts, said.spared_times) >= (failure.attempts, failure.spared_times)
+    assert max(said.attempts, said.spared_times) > 10**8
 
 
 @pytest.mark.parametrize("value", [None, b"", b"orders", b"orders/1", b"a b/1/2", b"orders/x/2", b"orders/1/-2"])
