@@ -8,13 +8,14 @@ import attrs
 import pytest
 import trio
 
+from odradek.kernel.config.delay_checks import DelaySettings
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.delay import ledger
 from odradek.kernel.records.batch import read_header
 from tests.cleanup.compacted import compactor_on
 
-from .delayed_partition import DelayedPartition, Sent
+from .delayed_partition import BY_LEVELS, WAITS, DelayedPartition, Sent
 from .test_delayed_records_model import AFTER_MS_MAX, Story
 
 STEPS = 80
@@ -33,11 +34,11 @@ def compact(partition: DelayedPartition) -> None:
 
 
 class CompactedStory(Story):
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, directory: Path, seed: int, settings: DelaySettings) -> None:
         super().__init__(directory, seed)
         self.partition.close()
         log_config = LogConfig(segment_bytes=2_000, file_delete_delay_ms=0)
-        self.partition = DelayedPartition(directory / "compacted", log_config=log_config, keys=KEYS)
+        self.partition = DelayedPartition(directory / "compacted", log_config=log_config, settings=settings, keys=KEYS)
         self.gone_bytes = 0
 
     def compact(self) -> None:
@@ -60,11 +61,12 @@ class CompactedStory(Story):
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("settings", [WAITS, BY_LEVELS], ids=lambda settings: settings.queue)
 def test_each_record_is_seen_once_though_its_log_is_compacted(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seed: int, settings: DelaySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger, "_HELD_SHIFT", 2)  # so that few companions are kept for what waits beside them
-    story = CompactedStory(tmp_path, seed)
+    story = CompactedStory(tmp_path, seed, settings)
     for _ in range(STEPS):
         story.step()
     story.end_transaction()
