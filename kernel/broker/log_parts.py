@@ -139,14 +139,9 @@ class LogParts:
         self.log_moves = self._make_moves()
 
     def _make_moves(self) -> LogMoves:
-        return LogMoves(
-            self.replicas,
-            self.lifecycle,
-            self.writes,
-            on_moved=self.directory_reports.wake,
-            new_throttle=self._new_throttle,
-            threads=self._machine.threads,
-        )
+        logs = (self.replicas, self.lifecycle, self.writes)
+        on_moved, threads = self.directory_reports.wake, self._machine.threads
+        return LogMoves(*logs, on_moved=on_moved, new_throttle=self._new_throttle, threads=threads)
 
     def _new_throttle(self) -> Throttle:
         clock, threads = self._machine.clock, self._machine.threads
