@@ -3,15 +3,16 @@
     async with open_connection("127.0.0.1", 9092, settings, network=machine.network) as connection:
         response = await connection.request(MetadataRequest(topics=None), timeout_ms=30_000)
 
-Two tasks own it, both inside the `async with`: one writes what callers queued (joined, so that requests of one turn
-leave together), one reads answers and wakes their callers. Brokers answer in order, so the oldest waiting request is
-always the one that is answered.
+Three tasks own it, all inside the `async with`: one writes what callers queued (joined, so that requests of one turn
+leave together), one reads answers and wakes their callers, one closes the connection when an answer is overdue. Brokers
+answer in order, so the oldest waiting request is always the one that is answered.
 
 .. versionadded:: 0.1
 """
 
 from __future__ import annotations
 
+import math
 import os
 import ssl
 from collections import deque
@@ -67,6 +68,8 @@ class Pending:
         correlation_id: What its answer will carry.
         response_class: What the answer will be.
         version: What both are written in.
+        timeout_ms: How long its answer is waited for.
+        overdue_s: When that is over, in trio's time.
         done: Set when there is an answer or an error.
         response: The answer.
         error: Why there will be none.
@@ -77,6 +80,8 @@ class Pending:
     correlation_id: int
     response_class: type[Message]
     version: int
+    timeout_ms: int
+    overdue_s: float
     done: trio.Event
     response: Message | None = None
     error: ClientError | None = None
@@ -87,6 +92,13 @@ class Pending:
         self.done.set()
         if self.on_done is not None:
             self.on_done(self)
+
+    async def answer(self) -> Any:
+        """Wait for the answer and return it; raises and is cancelled as `Connection.request`."""
+        await self.done.wait()
+        if self.error is not None:
+            raise self.error
+        return self.response
 
     @property
     def name(self) -> str:
@@ -122,6 +134,8 @@ class Connection:
         self._used_s = trio.current_time()
         self._awaited_since_s = self._used_s
         self._throttled_until_s = 0.0
+        self._looks_again_s = math.inf
+        self._has_earlier = trio.Event()
         self.features_epoch = -1
         self.features: dict[str, int] = {}
 
@@ -182,28 +196,18 @@ class Connection:
 
         Cancelled, the answer is dropped when it comes; whether the broker does the request is unknown.
         """
-        return await self.answer(self.queue(message, version), timeout_ms=timeout_ms)
+        return await self.queue(message, version, timeout_ms=timeout_ms).answer()
 
-    async def answer(self, pending: Pending, *, timeout_ms: int) -> Any:
-        """Wait for the answer to a queued request; raises and is cancelled as `request`."""
-        # What waits because the broker asked for a pause has its time after it.
-        with trio.move_on_at(max(trio.current_time(), self._throttled_until_s) + timeout_ms / 1_000):
-            await pending.done.wait()
-        if pending.error is not None:
-            raise pending.error
-        if not pending.done.is_set():
-            error = RequestTimeoutError(f"{self._address} did not answer {pending.name} within {timeout_ms} ms")
-            self.close(error)
-            raise error
-        return pending.response
-
-    def queue(self, message: Message, version: int | None = None, *, is_answered: bool = True) -> Pending:
+    def queue(
+        self, message: Message, version: int | None = None, *, timeout_ms: int, is_answered: bool = True
+    ) -> Pending:
         """Queue a request: requests leave in the order of these calls.
 
         Args:
             message: The request.
             version: Which version to speak; the newest common one when None.
-            is_answered: False for Produce with acks=0: `answer` returns None once it is written.
+            timeout_ms: How long to wait for the answer: then the connection is closed, also if nobody waits any more.
+            is_answered: False for Produce with acks=0: it is done, without a response, once it is written.
 
         Raises:
             ConnectionFailedError: The connection is closed.
@@ -217,10 +221,14 @@ class Connection:
         correlation_id = self._next_correlation_id
         encoded = wire.encode_request(message, chosen, correlation_id, self._client_id)
         self._next_correlation_id = (correlation_id + 1) & _CORRELATION_MASK
-        pending = Pending(correlation_id, api.response, chosen, trio.Event())
-        self._used_s = trio.current_time()
+        now_s = self._used_s = trio.current_time()
+        # What waits because the broker asked for a pause has its time after it.
+        overdue_s = max(now_s, self._throttled_until_s) + timeout_ms / 1_000
+        pending = Pending(correlation_id, api.response, chosen, timeout_ms, overdue_s, trio.Event())
+        if overdue_s < self._looks_again_s:
+            self._has_earlier.set()
         if not self._pending:
-            self._awaited_since_s = self._used_s
+            self._awaited_since_s = now_s
         (self._pending if is_answered else self._unanswered).append(pending)
         self._outbox += cast("list[bytes]", encoded.parts)
         self._has_output.set()
@@ -255,6 +263,7 @@ class Connection:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write)
                 nursery.start_soon(self._read)
+                nursery.start_soon(self._expire)
                 await self._closed.wait()
                 nursery.cancel_scope.cancel()
         finally:
@@ -267,16 +276,28 @@ class Connection:
                 await trio.sleep_until(self._throttled_until_s)
             self._has_output = trio.Event()
             data, self._outbox = b"".join(self._outbox), []
-            unanswered, self._unanswered = self._unanswered, []
+            written_count = len(self._unanswered)
             try:
                 await self._stream.send_all(data)
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 self.close(ConnectionFailedError(f"sending to {self._address} failed: {error.__cause__ or error}"))
                 return
-            finally:
-                for pending in unanswered:
-                    pending.error = None if self._error is None else _again(self._error)
-                    pending.finish()
+            written, self._unanswered = self._unanswered[:written_count], self._unanswered[written_count:]
+            for pending in written:
+                pending.finish()
+
+    async def _expire(self) -> None:
+        """Close the connection once an answer is overdue; one task for all, which a request mostly finds asleep."""
+        while True:
+            first = min((*self._pending, *self._unanswered), key=lambda pending: pending.overdue_s, default=None)
+            self._looks_again_s = math.inf if first is None else first.overdue_s
+            self._has_earlier = trio.Event()
+            with trio.move_on_at(self._looks_again_s):
+                await self._has_earlier.wait()
+            if first is not None and not first.done.is_set() and trio.current_time() >= first.overdue_s:
+                late = f"{self._address} did not answer {first.name} within {first.timeout_ms} ms"
+                self.close(RequestTimeoutError(late))
+                return
 
     async def _read(self) -> None:
         frames = self._frames

@@ -43,13 +43,13 @@ def test_a_deletion_does_not_wait_for_what_is_queued_and_ends_its_wait() -> None
         cluster.network.cut(hosts[1], hosts[0])  # so the first one waits for its follower, and the others for it
         network = cluster.client_machine("shop").network
         async with open_connection("broker-2", PORT, CONNECTION, network=network) as connection:
-            queued = [connection.queue(produce(cluster, "orders")) for _ in range(QUEUED)]
+            queued = [connection.queue(produce(cluster, "orders"), timeout_ms=PATIENCE_MS) for _ in range(QUEUED)]
             await trio.sleep(1)
             assert not any(pending.done.is_set() for pending in queued)
             began_s = trio.current_time()
             async with admin(cluster, 1) as client:
                 await client.delete_topic("orders")
-            answers = [await connection.answer(pending, timeout_ms=PATIENCE_MS) for pending in queued]
+            answers = [await pending.answer() for pending in queued]
         codes = [error_code(each.responses[0].partition_responses[0].error_code) for each in answers]
         return Counter(codes), trio.current_time() - began_s
 

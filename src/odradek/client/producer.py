@@ -122,7 +122,6 @@ class Producer(TransactionCalls):
         self._sender: Sender | None = None
         self._flushes_count = 0
         self._waiters_count = 0
-        self._is_turn_due = False
         self._lifetime: AbstractAsyncContextManager[None] | None = None
 
     # Life.
@@ -229,8 +228,7 @@ class Producer(TransactionCalls):
 
         Cancelled, nothing was taken.
         """
-        if self._is_turn_due:  # once a batch: the sender's turn, and the place to be cancelled at
-            self._is_turn_due = False
+        if self._sender is not None and self._sender.is_turn_due:  # once a batch; and the place to be cancelled at
             await trio.lowlevel.checkpoint()
         if self._settings.interceptors:
             record = self._intercepted(ProducerRecord(topic, value, key, headers, partition, timestamp))
@@ -393,8 +391,7 @@ class Producer(TransactionCalls):
             self._opened().want((where.topic,))  # once a batch is enough for metadata.max.idle.ms
         if not index or (ends_batch and batch.reserved_bytes >= self._settings.batch_size_bytes):
             assert self._sender is not None
-            self._sender.wake()
-            self._is_turn_due = True
+            self._sender.batch_changed()
         delivery = Delivery(
             batch,
             index,

@@ -1,7 +1,7 @@
 """Shell: the task that sends a producer's batches, and decides what becomes of each answer.
 
 One task looks, whenever something happened, for partitions that have something to send and brokers that may take it,
-and queues the requests itself, so that they leave in order; a task for each request only waits for the answer.
+and queues the requests itself, so that they leave in order; what becomes of a request it is told as the answer is read.
 
 *Source:* `Sender` of Kafka 4.3.
 
@@ -11,7 +11,6 @@ and queues the requests itself, so that they leave in order; a task for each req
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -71,7 +70,13 @@ class SenderCounts:
 
 
 class Sender:
-    """Sends what is in the accumulator; `run` is the one task that owns it."""
+    """Sends what is in the accumulator; `run` is the one task that owns it.
+
+    Attributes:
+        counts: What it did so far.
+        sequences: Those of its producer; None where it is not idempotent.
+        is_turn_due: Whether a batch was begun or filled since it looked last.
+    """
 
     def __init__(
         self,
@@ -83,6 +88,7 @@ class Sender:
     ) -> None:
         self.counts = SenderCounts()
         self.sequences = Sequences(restarts=transaction is None) if settings.is_idempotent else None
+        self.is_turn_due = False
         self._transaction = transaction
         self._settings = settings
         self._brokers = brokers
@@ -104,6 +110,11 @@ class Sender:
 
     def wake(self) -> None:
         """Have the sender look again."""
+        self._news.set()
+
+    def batch_changed(self) -> None:
+        """Have the sender look at a batch that was begun or is full; its turn is due until it has done so."""
+        self.is_turn_due = True
         self._news.set()
 
     def _metadata_changed(self) -> None:
@@ -141,6 +152,7 @@ class Sender:
 
     def _turn(self, nursery: trio.Nursery) -> float:
         """Send all that can be sent now; return when to look again."""
+        self.is_turn_due = False
         time_ms = now_ms()
         self._expire(time_ms)
         self._tidy_sequences(nursery)
@@ -193,7 +205,6 @@ class Sender:
             return False
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         pending.on_done = partial(self._on_done, node_id, batches)
-        nursery.start_soon(self._watch, connection, pending)
         return True
 
     def _may_send(self, batch: ProducerBatch) -> bool:
@@ -234,15 +245,16 @@ class Sender:
                 topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
             topic.partition_data.append(PartitionProduceData(index=batch.partition.partition, records=data))
             self.counts.bytes_count += len(data)
+        timeout_ms = self._settings.connection.request_timeout_ms
         request = ProduceRequest(
             transactional_id=transactional_id,
             acks=self._settings.acks,
-            timeout_ms=self._settings.connection.request_timeout_ms,
+            timeout_ms=timeout_ms,
             topic_data=list(topics.values()),
         )
         self.counts.requests_count += 1
         self.counts.batches_count += len(batches)
-        return connection.queue(request, version, is_answered=self._settings.acks != 0)
+        return connection.queue(request, version, timeout_ms=timeout_ms, is_answered=self._settings.acks != 0)
 
     async def _connect(self, node_id: int) -> None:
         try:
@@ -253,11 +265,6 @@ class Sender:
         finally:
             self._connecting.discard(node_id)
             self.wake()
-
-    async def _watch(self, connection: Connection, pending: Pending) -> None:
-        """Have the connection closed if no answer comes in time; the answer itself goes to `_on_done`."""
-        with suppress(ConnectionFailedError):
-            await connection.answer(pending, timeout_ms=self._settings.connection.request_timeout_ms)
 
     # Answers.
 
@@ -272,7 +279,8 @@ class Sender:
             self._brokers.doubt_leaders(batch.partition for batch in batches)
             for batch in batches:
                 self._on_failure(batch, pending.error, was_sent=True)
-        self.wake()
+        if self._accumulator.has_unfinished:
+            self.wake()
 
     def _on_response(self, batches: list[ProducerBatch], response: ProduceResponse | None) -> None:
         if response is None:  # acks=0: written is all that will ever be known

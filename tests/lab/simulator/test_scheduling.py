@@ -222,7 +222,7 @@ def test_a_run_that_outlasts_its_time_fails() -> None:
 
 
 def test_a_task_that_never_lets_time_pass_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.lab.simulator.running.PASSES_WITHOUT_TIME_MAX", 100)
+    monkeypatch.setattr("odradek.lab.simulator.running.ASKED_WITHOUT_TIME_MAX", 100)
 
     async def main() -> None:
         while True:

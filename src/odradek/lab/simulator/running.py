@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import trio
 
-from .scheduling import deterministic_scheduling, runnable_now
+from .scheduling import ask_no_system, deterministic_scheduling, runnable_now
 from .seeds import SCHEDULING
 from .world import SECOND, SimulationError, nanoseconds_at
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PASSES_WITHOUT_TIME_MAX: Final = 50_000
-"""How often trio may look for runnable tasks before somebody is held to wait for time to pass without letting it."""
-PASSES_PER_COLLECTION: Final = 100_000
+ASKED_WITHOUT_TIME_MAX: Final = 50_000
+"""How often the time may be asked for before somebody is held to wait for it to pass without letting it."""
+ASKED_PER_COLLECTION: Final = 100_000
 """How often garbage is collected: by count, since objects with finalizers must go at the same moment in each run."""
 
 
@@ -56,8 +56,10 @@ class WorldClock(trio.abc.Clock):
         self._world = world
         self._end_ns = None if limit_ns is None else world.now_ns + limit_ns
         self._last_ns = -1
-        self._passes_without_time = 0
-        self._passes_count = 0
+        self._now_s = 0.0
+        self._asked_count = 0
+        self._collects_at = ASKED_PER_COLLECTION
+        self._stuck_at = self._looks_at = ASKED_WITHOUT_TIME_MAX
         self._is_done = False
         self._is_interrupted = False
         self.failure: Exception | KeyboardInterrupt | None = None
@@ -68,22 +70,34 @@ class WorldClock(trio.abc.Clock):
     def start_clock(self) -> None:
         """See `trio.abc.Clock`."""
         self._is_anybody_runnable = runnable_now()
+        ask_no_system()
 
     def current_time(self) -> float:
-        """See `trio.abc.Clock`. trio itself asks once in each of its passes."""
-        world = self._world
-        if world.now_ns != self._last_ns:
-            self._last_ns = world.now_ns
-            self._passes_without_time = 0
-        self._passes_without_time += 1
-        self._passes_count += 1
+        """See `trio.abc.Clock`. trio itself asks once in each of its passes, and tasks whenever they like."""
+        now_ns = self._world.now_ns
+        if now_ns != self._last_ns:
+            self._last_ns = now_ns
+            self._now_s = now_ns / SECOND
+            self._stuck_at = self._asked_count + ASKED_WITHOUT_TIME_MAX
+        self._asked_count += 1
+        if self._asked_count >= self._looks_at or self._is_interrupted:
+            self._look()
+        return self._now_s
+
+    def _look(self) -> None:
+        """Do what is due by count, or because somebody is tired of waiting."""
         if self._is_interrupted:
             self._interrupted()
-        if self._passes_without_time % PASSES_WITHOUT_TIME_MAX == 0:
-            self._give_up("a task goes on and on without letting time pass")
-        if self._passes_count % PASSES_PER_COLLECTION == 0:
+        count = self._asked_count
+        if count >= self._collects_at:
+            self._collects_at = count + ASKED_PER_COLLECTION
             gc.collect()
-        return world.now_ns / SECOND
+        is_stuck = count >= self._stuck_at
+        if is_stuck:
+            self._stuck_at = count + ASKED_WITHOUT_TIME_MAX
+        self._looks_at = min(self._collects_at, self._stuck_at)
+        if is_stuck:
+            self._give_up("a task goes on and on without letting time pass")
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """See `trio.abc.Clock`: lets things happen until somebody can run, as if trio had looked after each."""

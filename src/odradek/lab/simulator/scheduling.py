@@ -13,9 +13,9 @@ that and of trio's other bookkeeping could differ between two runs of one seed, 
 | runs in other threads | they draw from the same source | each thread draws from its own |
 
 The switch, `_ALLOW_DETERMINISTIC_SCHEDULING`, and the source, `_r`, are private to trio; so is where it keeps who can
-run, by which a pass is spared in which nobody would. `tests/lab/simulator/test_scheduling.py` fails when a version of
-trio has them no more, or when they no longer do what is said here: on the newest version in the gate, on the oldest
-that is allowed by `tox -e trio-oldest`.
+run, by which a pass is spared in which nobody would, and what asks the system which sockets are ready.
+`tests/lab/simulator/test_scheduling.py` fails when a version of trio has them no more, or when they no longer do what
+is said here: on the newest version in the gate, on the oldest that is allowed by `tox -e trio-oldest`.
 
 A task that stands still is taken out of its batch before that is shuffled, and put into the next one when it goes on.
 """
@@ -87,11 +87,35 @@ class _SourceOfThread:
     def __init__(self, others: random.Random) -> None:
         self._others = others
 
-    def __getattr__(self, name: str) -> Any:
+    def shuffle(self, batch: list[Any]) -> None:
+        """Order what runs in a pass."""
         turns = _turns.get()
         if turns is None:
-            return getattr(self._others, name)
-        return turns.shuffle if name == "shuffle" else getattr(turns.source, name)
+            self._others.shuffle(batch)
+        else:
+            turns.shuffle(batch)
+
+    def __getattr__(self, name: str) -> Any:
+        turns = _turns.get()
+        return getattr(self._others if turns is None else turns.source, name)
+
+
+class _Unasked:
+    """In place of what asks the system in each pass of trio which sockets are ready.
+
+    Only one ever is: by which trio is woken for what `run_sync_soon` was given, and as it puts its own things away.
+    """
+
+    def __init__(self, asked: Any, calls: Any) -> None:
+        self._asked = asked
+        self._calls = calls
+
+    def get_events(self, seconds: float) -> Any:
+        """Return what is ready; see trio's."""
+        return self._asked.get_events(seconds) if seconds or self._calls.size() else ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._asked, name)
 
 
 @contextmanager
@@ -133,6 +157,13 @@ def runnable_now() -> Callable[[], bool]:
     runner, turns = getattr(run, CONTEXT).runner, _turns_of_run()
     ready, calls = runner.runq, runner.entry_queue
     return lambda: bool(ready) or turns.has_freed or calls.size() > 0
+
+
+def ask_no_system() -> None:
+    """Spare this run a system call a pass, for what no task in it waits for."""
+    run: Any = importlib.import_module(MODULE)
+    runner = getattr(run, CONTEXT).runner
+    runner.io_manager = _Unasked(runner.io_manager, runner.entry_queue)
 
 
 def _turns_of_run() -> _Turns:

@@ -30,6 +30,7 @@ HANG_UP: Final = 0x010
 
 INTERNET: Final = int(constants.AF_INET)
 """The family of every address."""
+PEEK: Final = int(constants.MSG_PEEK)
 LOW_WATER: Final = getattr(constants, "SO_RCVLOWAT", -1)
 BACKLOG: Final = 50
 
@@ -166,7 +167,7 @@ class Socket:
         incoming = self._incoming
         if incoming is not None and incoming.received and size_bytes:
             data = bytes(incoming.received[:size_bytes])
-            if not flags & constants.MSG_PEEK:
+            if not flags & PEEK:
                 del incoming.received[: len(data)]
                 incoming.was_read(len(data))
             return data
