@@ -104,7 +104,9 @@ class Upkeep:
         self._clock = clock
         self._settings = settings
         self._worker = Workers(threads, 1)
-        self._wants_flushes = False
+        self._wants_flushes = trio.Event()
+        if settings.flush_check_interval_ms != NO_LIMIT:
+            self._wants_flushes.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; a piece of work under way on a thread is waited for."""
@@ -114,7 +116,7 @@ class Upkeep:
                 (settings.checkpoint_interval_ms / 1000, (self.checkpoint,)),
                 (settings.snapshot_interval_ms / 1000, (self.keep_producers,)),
                 (settings.producer_expiration_interval_ms / 1000, (self.forget_producers,)),
-                (SECOND_S, (self.keep_rolled, self.remove_files, self.flush_closed_segments)),
+                (SECOND_S, (self.keep_rolled, self.remove_files, self.flush_closed_segments, self.find_timed_flushes)),
                 (TEN_SECONDS_S, (self.give_up_segments, self.retry_failed_logs)),
             ):
                 nursery.start_soon(self._repeat, pause_s, works, name=works[0].__name__)
@@ -129,10 +131,20 @@ class Upkeep:
                 await self._do(work)
 
     async def _flush_for_ever(self) -> None:
+        await self._wants_flushes.wait()
+        interval_ms = self._settings.flush_check_interval_ms
+        pause_s = _FLUSH_PAUSE_S if interval_ms == NO_LIMIT else interval_ms / 1000
         while True:
-            pause_s = flush_pause_s(self._settings.flush_check_interval_ms, is_wanted=self._wants_flushes)
             await self._pause(pause_s)
             await self._do(self.flush_by_time)
+
+    async def find_timed_flushes(self) -> None:
+        """Look for a log that `flush.ms` wants flushed, until there is one: then `flush_by_time` looks often.
+
+        Kafka never looks unless `log.flush.scheduler.interval.ms` is set, so that `flush.ms` alone does nothing there.
+        """
+        if not self._wants_flushes.is_set():
+            await self.flush_by_time()
 
     async def _pause(self, pause_s: float) -> None:
         """Sleep; what is done every second, in every broker that does nothing else, is done together."""
@@ -296,23 +308,8 @@ class Upkeep:
             flush_ms = replicas.topics[replica.partition.topic].plan.log_config.flush_ms
             if flush_ms == NO_LIMIT:
                 continue
-            self._wants_flushes = True
+            self._wants_flushes.set()
             changed.again(Look.TIMED_FLUSH, replica)  # until it was
             if now_ms - replica.flushed_ms >= flush_ms:
                 replica.flushed_ms = now_ms
                 self._writes.ask_for_flush(replica)
-        await trio.lowlevel.checkpoint()
-
-
-def flush_pause_s(check_interval_ms: int, *, is_wanted: bool) -> float:
-    """Return how long to wait between two looks for logs that `flush.ms` wants flushed.
-
-    Kafka never looks unless `log.flush.scheduler.interval.ms` is set, so that `flush.ms` alone does nothing there.
-
-    Args:
-        check_interval_ms: That key; `NO_LIMIT` where it was not set.
-        is_wanted: Whether a log that wants it was met: until then looks are rare, and the first one waits a little.
-    """
-    if check_interval_ms != NO_LIMIT:
-        return check_interval_ms / 1000
-    return _FLUSH_PAUSE_S if is_wanted else SECOND_S

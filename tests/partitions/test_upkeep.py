@@ -48,10 +48,12 @@ def hosted(tmp_path: Path) -> Iterator[Hosted]:
     hosted.lifecycle.close()
 
 
-def upkeep_of(hosted: Hosted, settings: UpkeepSettings = SETTINGS) -> tuple[Upkeep, FlushService]:
+def upkeep_of(
+    hosted: Hosted, settings: UpkeepSettings = SETTINGS, kind: type[Upkeep] = Upkeep
+) -> tuple[Upkeep, FlushService]:
     flushes = FlushService(hosted.writes, SystemThreads())
     hosted.on_flush_wanted = flushes.wake
-    upkeep = Upkeep(
+    upkeep = kind(
         replicas=hosted.replicas,
         lifecycle=hosted.lifecycle,
         writes=hosted.writes,
@@ -198,6 +200,45 @@ def test_a_topic_that_wants_it_is_flushed_by_time(hosted: Hosted) -> None:
     assert do(hosted, lambda upkeep: upkeep.flush_by_time).flushes_count == 1
     hosted.clock.advance(1_000)
     assert do(hosted, lambda upkeep: upkeep.flush_by_time).flushes_count == 0
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "is_wanted", "looks"),
+    [
+        (NO_LIMIT, False, [1, 2, 3, 4, 5]),
+        (NO_LIMIT, True, [1, 1.25, 1.5, 1.75, 2, 2.25]),
+        (2_000, True, [2, 4, 6]),
+        (2_000, False, [2, 4, 6]),
+    ],
+)
+def test_flushes_by_time_are_looked_for_rarely_until_a_topic_wants_them_but_as_often_as_the_key_says(
+    hosted: Hosted, interval_ms: int, is_wanted: bool, looks: list[float]
+) -> None:
+    looked_s: list[float] = []
+    began_s = 0.0
+
+    class Watched(Upkeep):
+        async def flush_by_time(self) -> None:
+            looked_s.append(trio.current_time() - began_s)
+            await super().flush_by_time()
+
+    if is_wanted:
+        plan = hosted.replicas.topics["t"].plan
+        run_at_once(
+            hosted.lifecycle.reconfigure_topic_in_steps("t", attrs.evolve(plan, log_config=LogConfig(flush_ms=1_000)))
+        )
+        hosted.produce("t", 0)
+
+    async def main() -> None:
+        nonlocal began_s
+        began_s = trio.current_time()
+        upkeep, _ = upkeep_of(hosted, attrs.evolve(SETTINGS, flush_check_interval_ms=interval_ms), Watched)
+        with trio.move_on_after(looks[-1] + 0.1):
+            await upkeep.run()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+    assert looked_s == pytest.approx(looks)
 
 
 def test_a_log_that_failed_is_not_flushed(hosted: Hosted) -> None:
