@@ -29,11 +29,12 @@ from .transaction_index import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from typing import TypeAlias
 
     from ..contracts.storage import PartitionLog
     from ..contracts.tiering import TieredLog
+    from ..records.batch import BatchHeader
     from .producer_table import ProducerStateTable
 
     Steps: TypeAlias = Generator[None, None, None]
@@ -108,8 +109,8 @@ def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now
     """
     # Of the part of a tiered log that is in the store there is nothing to replay: its indexes tell it. `segments` would
     # tell where the first begins, and look for times in all of them.
-    batches = partition_log.batches(0)
-    first_offset = next((read_header(batch).base_offset for batch in batches), partition_log.log_end_offset)
+    headers = (header for header, _ in _readable_batches(partition_log, 0))
+    first_offset = next((header.base_offset for header in headers), partition_log.log_end_offset)
     aborted = _read_indexes(partition_log)
     for offset in reversed(partition_log.sidecars(SNAPSHOT_KIND) if aborted is not None else ()):
         if offset < first_offset:  # what came between was deleted: nobody knows what its producers did there
@@ -137,10 +138,9 @@ def replay(partition_log: PartitionLog, producers: ProducerStateTable, start_off
 def _replay_in_steps(partition_log: PartitionLog, producers: ProducerStateTable, start_offset: int) -> Steps:
     if start_offset >= partition_log.log_end_offset:
         return
-    for batch in partition_log.batches(start_offset):
+    for header, batch in _readable_batches(partition_log, start_offset):
         for _ in range(1 + len(batch) // BYTES_PER_STEP):
             yield
-        header = read_header(batch)
         if header.producer_id < 0 or header.base_offset < start_offset:
             continue
         if not header.is_control:
@@ -155,6 +155,29 @@ def _replay_in_steps(partition_log: PartitionLog, producers: ProducerStateTable,
                 is_commit=control.type is ControlRecordType.COMMIT,
                 coordinator_epoch=control.coordinator_epoch,
             )
+
+
+def _readable_batches(partition_log: PartitionLog, start_offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Iterate over the batches from an offset on; where one cannot be, what is left of its segment is passed over.
+
+    Recovery has cut what was doubtful, so a disk has forgotten something since. Whoever reads that is told; to have the
+    whole partition offline for it would take away what is sound, and nobody could produce any more.
+    """
+    next_offset: int | None = start_offset
+    while next_offset is not None:
+        try:
+            for batch in partition_log.batches(next_offset):
+                header = read_header(batch)
+                yield header, batch
+                next_offset = max(next_offset, header.next_offset)
+        except CorruptionError as error:
+            bases = (segment.base_offset for segment in partition_log.segments())
+            unread_from, next_offset = next_offset, next((base for base in bases if base > next_offset), None)
+            until = "the log's end" if next_offset is None else f"offset {next_offset}"
+            told = "%s: what its producers did from offset %d to %s is not known: %s"
+            log.error(told, partition_log.partition, unread_from, until, error)
+        else:
+            return
 
 
 def _read_indexes(partition_log: PartitionLog) -> list[AbortedTransaction] | None:

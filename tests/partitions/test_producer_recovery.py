@@ -44,18 +44,19 @@ class ReadLog:
         return self._log.batches(start_offset)
 
 
-def opened(directory: Path) -> tuple[SegmentEngine, PartitionLog]:
+def opened(directory: Path, *, index_interval_bytes: int = 4096) -> tuple[SegmentEngine, PartitionLog]:
     engine = SegmentEngine(make_context(directory))
     engine.start()
-    return engine, engine.open_log(PARTITION, LogConfig())
+    return engine, engine.open_log(PARTITION, LogConfig(index_interval_bytes=index_interval_bytes))
 
 
 def append(log: PartitionLog, **producer: int) -> None:
     builder = BatchBuilder(**producer)  # type: ignore[arg-type] # tests pass what fits
-    builder.append(None, b"v", timestamp=1)
-    batch, offset = bytearray(builder.build()), log.log_end_offset
+    offset = log.log_end_offset
+    builder.append(None, b"v", timestamp=1 + offset)
+    batch = bytearray(builder.build())
     batch[:8] = offset.to_bytes(8, "big")
-    log.append(memoryview(batch), offset, offset, 1)
+    log.append(memoryview(batch), offset, offset, 1 + offset)
     log.write_pending()
 
 
@@ -118,6 +119,35 @@ def test_a_log_that_lost_its_end_after_a_clean_stop_forgets_no_producer_of_what_
 
     (state,) = producers.states()
     assert (again.log_end_offset, state.last_sequence) == (1, 0)
+
+
+@pytest.mark.parametrize("rotten", [0, 1])
+def test_of_a_segment_that_cannot_be_read_on_the_rest_is_passed_over_and_that_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rotten: int
+) -> None:
+    engine, log = opened(tmp_path, index_interval_bytes=1)  # by which a start sees where each segment ends
+    log.assign_epoch(0, 0)
+    for number in range(9):
+        if number in (3, 6):
+            log.roll()
+        append(log, producer_id=number, producer_epoch=0, base_sequence=0)
+    log.flush()
+    engine.checkpoint({})
+    engine.abandon()
+    segment = next(tmp_path.rglob(f"{3 * rotten:020}.log"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 3 + 8] ^= 0x80  # the length of its second batch: no batch is found behind it either
+    segment.write_bytes(content)
+
+    _, again = opened(tmp_path, index_interval_bytes=1)
+    producers = ProducerStateTable(60_000)
+    run_at_once(recover_in_steps(again, producers, 1))
+
+    told = f"what its producers did from offset {3 * rotten + 1} to offset {3 * rotten + 3} is not known"
+    assert told in caplog.text
+    assert {each.producer_id for each in producers.snapshot()} == {*range(9)} - {3 * rotten + 1, 3 * rotten + 2}
+    append(again)
+    assert again.log_end_offset == 10
 
 
 def test_an_index_forgets_transactions_whose_markers_were_deleted(tmp_path: Path) -> None:
