@@ -79,7 +79,7 @@ class BrokerParts:
         calls = CallsOfThisBroker(options.config.node_id)
         self.logs = LogParts(options, machine, self.published, self.view, self.events, calls)
         self.view.replicas = self.events.replicas = self.logs.replicas
-        self.view.may_leave_disk = self.logs.delivery.carrying.may_leave_disk
+        self.view.carrying = self.logs.delivery.carrying
         self.metadata = MetadataParts(
             options, machine, self.published, calls, self.logs, has_static_voters=has_static_voters
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..metadata.cluster_view import ImageView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ..config.broker import BrokerConfig
     from ..contracts.assignor import Assignor
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..dispatch.producer_ids import ProducerIdSource
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
+    from ..partitions.delay_carrying import DelayCarrying
     from ..partitions.replicas import Replicas
     from ..types import LogOffsets
     from .figures import Figures
@@ -25,7 +26,7 @@ class PluginView:
     """A `BrokerHandle`. Made before all parts, since plugins make some of them; what is made later is attached.
 
     Attributes:
-        replicas: Attached when the logs' parts are made, as is what says what `may_leave_disk`.
+        replicas: Attached when the logs' parts are made, as `carrying` is: what says what may leave the disk.
         producer_ids: Attached with the requests' parts, as the next two.
         markers: Brings the ends of transactions to partitions.
         transactions: The transaction coordinator, None when no active plugin has one.
@@ -39,7 +40,7 @@ class PluginView:
         self._published = published
         self._cluster = ImageView(lambda: published.image)
         self.replicas: Replicas | None = None
-        self.may_leave_disk: Callable[[str, int, int], int | None] = lambda *_: 0
+        self.carrying: DelayCarrying | None = None
         self.producer_ids: ProducerIdSource | None = None
         self.markers: MarkerWriter | None = None
         self.transactions: Transactions | None = None
@@ -100,6 +101,10 @@ class PluginView:
         """
         assert self.producer_ids is not None, "a broker that serves gives producer ids"
         return await self.producer_ids.new_producer_id()
+
+    def may_leave_disk(self, topic: str, partition: int, below: int) -> int | None:
+        """See `BrokerHandle.may_leave_disk`."""
+        return 0 if self.carrying is None else self.carrying.may_leave_disk(topic, partition, below)
 
     def settings(self, plugin: str) -> Mapping[str, object]:
         """Return the plugin's own section `[plugins.NAME]`."""

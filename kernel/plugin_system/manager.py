@@ -315,11 +315,7 @@ class PluginManager:
     ) -> None:
         """Tell plugins that a partition has a new leader."""
         self._notify(
-            "odradek_leader_changed",
-            partition=partition,
-            leader_id=leader_id,
-            leader_epoch=leader_epoch,
-            broker=broker,
+            "odradek_leader_changed", partition=partition, leader_id=leader_id, leader_epoch=leader_epoch, broker=broker
         )
 
     # ----------------------------------------------------------------------------------------------------- machinery

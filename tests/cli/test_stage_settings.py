@@ -63,7 +63,7 @@ def test_a_value_that_a_key_takes_comes_first_and_its_default_last(
     assert values[-1] == default
     for value in values[:-1]:
         try:
-            validator is None or validator.check("k", value)
+            _ = validator is None or validator.check("k", value)
         except InvalidValueError as error:
             pytest.fail(str(error))
 
