@@ -68,8 +68,8 @@ class Pending:
         correlation_id: What its answer will carry.
         response_class: What the answer will be.
         version: What both are written in.
-        timeout_ms: How long its answer is waited for.
-        overdue_s: When that is over, in trio's time.
+        timeout_ms: After how long without an answer the connection is to be closed; 0 for never.
+        overdue_s: When that is, in trio's time.
         done: Set when there is an answer or an error.
         response: The answer.
         error: Why there will be none.
@@ -196,17 +196,23 @@ class Connection:
 
         Cancelled, the answer is dropped when it comes; whether the broker does the request is unknown.
         """
-        return await self.queue(message, version, timeout_ms=timeout_ms).answer()
+        pending = self.queue(message, version)
+        # Not `queue`'s time-out: who is cancelled as the time is over does not take the connection from the others.
+        with trio.move_on_at(self._overdue_s(timeout_ms)):
+            return await pending.answer()
+        if not pending.done.is_set():
+            self._close_overdue(pending, timeout_ms)
+        return await pending.answer()
 
     def queue(
-        self, message: Message, version: int | None = None, *, timeout_ms: int, is_answered: bool = True
+        self, message: Message, version: int | None = None, *, timeout_ms: int = 0, is_answered: bool = True
     ) -> Pending:
         """Queue a request: requests leave in the order of these calls.
 
         Args:
             message: The request.
             version: Which version to speak; the newest common one when None.
-            timeout_ms: How long to wait for the answer: then the connection is closed, also if nobody waits any more.
+            timeout_ms: After so long without an answer the connection is closed; 0 where somebody waits who does it.
             is_answered: False for Produce with acks=0: it is done, without a response, once it is written.
 
         Raises:
@@ -222,8 +228,7 @@ class Connection:
         encoded = wire.encode_request(message, chosen, correlation_id, self._client_id)
         self._next_correlation_id = (correlation_id + 1) & _CORRELATION_MASK
         now_s = self._used_s = trio.current_time()
-        # What waits because the broker asked for a pause has its time after it.
-        overdue_s = max(now_s, self._throttled_until_s) + timeout_ms / 1_000
+        overdue_s = self._overdue_s(timeout_ms) if timeout_ms else math.inf
         pending = Pending(correlation_id, api.response, chosen, timeout_ms, overdue_s, trio.Event())
         if overdue_s < self._looks_again_s:
             self._has_earlier.set()
@@ -233,6 +238,12 @@ class Connection:
         self._outbox += cast("list[bytes]", encoded.parts)
         self._has_output.set()
         return pending
+
+    def _overdue_s(self, timeout_ms: int) -> float:
+        return max(trio.current_time(), self._throttled_until_s) + timeout_ms / 1_000  # behind a pause it was asked for
+
+    def _close_overdue(self, pending: Pending, timeout_ms: int) -> None:
+        self.close(RequestTimeoutError(f"{self._address} did not answer {pending.name} within {timeout_ms} ms"))
 
     def retire(self) -> None:
         """End the connection as soon as no answer is due: it is no longer needed."""
@@ -292,12 +303,10 @@ class Connection:
             first = min((*self._pending, *self._unanswered), key=lambda pending: pending.overdue_s, default=None)
             self._looks_again_s = math.inf if first is None else first.overdue_s
             self._has_earlier = trio.Event()
-            with trio.move_on_at(self._looks_again_s):
+            with trio.move_on_at(self._looks_again_s) as patience:
                 await self._has_earlier.wait()
-            if first is not None and not first.done.is_set() and trio.current_time() >= first.overdue_s:
-                late = f"{self._address} did not answer {first.name} within {first.timeout_ms} ms"
-                self.close(RequestTimeoutError(late))
-                return
+            if patience.cancelled_caught and first is not None and not first.done.is_set():
+                self._close_overdue(first, first.timeout_ms)
 
     async def _read(self) -> None:
         frames = self._frames
@@ -308,11 +317,8 @@ class Connection:
                 self.close(ConnectionFailedError(f"reading from {self._address} failed: {error.__cause__ or error}"))
                 return
             if not data:
-                self.close(
-                    ConnectionFailedError(f"{self._address} closed the connection")
-                    if self._versions is not None
-                    else self._stranger(strangers.HANGS_UP)
-                )
+                ended = ConnectionFailedError(f"{self._address} closed the connection")
+                self.close(ended if self._versions is not None else self._stranger(strangers.HANGS_UP))
                 return
             if not self._first:
                 self._first = bytes(data[:_FIRST_BYTES])
@@ -342,9 +348,8 @@ class Connection:
         else:
             if cls.__api_key__ == _FETCH_KEY:
                 self._frames.detach()  # the records stay views into this memory
-            pending.response = wire.decode(
-                cls, frame[position:], version=pending.version, elements_max=ANSWER_ELEMENTS_MAX
-            )
+            body = frame[position:]
+            pending.response = wire.decode(cls, body, version=pending.version, elements_max=ANSWER_ELEMENTS_MAX)
         self._used_s = self._awaited_since_s = trio.current_time()
         if pending.version >= THROTTLED_FROM.get(cls.__api_key__, 0):
             throttle_ms = getattr(pending.response, "throttle_time_ms", 0)
@@ -481,8 +486,7 @@ async def open_connection(
 
     Cancelled or left, the socket is closed and callers that still wait get `ConnectionFailedError`.
     """
-    setup_timeout_ms = setup_timeout_ms or settings.setup_timeout_ms
-    stream = await connect_stream(network, host, port, settings, context, setup_timeout_ms)
+    stream = await connect_stream(network, host, port, settings, context, setup_timeout_ms or settings.setup_timeout_ms)
     connection = Connection(stream, settings.client_id, f"{host}:{port}")
     try:
         async with single_error(), trio.open_nursery() as nursery:

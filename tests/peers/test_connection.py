@@ -114,16 +114,19 @@ def test_an_answer_in_time_leaves_the_connection_to_those_behind_it() -> None:
     assert isinstance(connection.error, RequestTimeoutError)
 
 
-def test_a_silent_broker_is_found_out_also_when_nobody_waits_any_more() -> None:
+def test_who_waits_no_longer_takes_the_connection_from_nobody() -> None:
     overdue = Overdue()
 
     async def ask(connection: Connection, _theirs: object) -> None:
         with trio.move_on_after(1):
             await connection.request(ApiVersionsRequest(), timeout_ms=5_000, version=0)
+        with trio.move_on_after(3):
+            await connection.request(ApiVersionsRequest(), timeout_ms=3_000, version=0)
+        connection.queue(ApiVersionsRequest(), 0, timeout_ms=20_000)
 
     connection = overdue.run(ask)
 
-    assert overdue.elapsed_s == pytest.approx(5)
+    assert overdue.elapsed_s == pytest.approx(24)
     assert isinstance(connection.error, RequestTimeoutError)
 
 
