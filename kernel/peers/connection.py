@@ -68,7 +68,7 @@ class Pending:
         correlation_id: What its answer will carry.
         response_class: What the answer will be.
         version: What both are written in.
-        timeout_ms: After how long without an answer the connection is to be closed; 0 for never.
+        timeout_ms: After how long without an answer the connection is to be closed; None for never.
         overdue_s: When that is, in trio's time.
         done: Set when there is an answer or an error.
         response: The answer.
@@ -80,7 +80,7 @@ class Pending:
     correlation_id: int
     response_class: type[Message]
     version: int
-    timeout_ms: int
+    timeout_ms: int | None
     overdue_s: float
     done: trio.Event
     response: Message | None = None
@@ -205,14 +205,14 @@ class Connection:
         return await pending.answer()
 
     def queue(
-        self, message: Message, version: int | None = None, *, timeout_ms: int = 0, is_answered: bool = True
+        self, message: Message, version: int | None = None, *, timeout_ms: int | None = None, is_answered: bool = True
     ) -> Pending:
         """Queue a request: requests leave in the order of these calls.
 
         Args:
             message: The request.
             version: Which version to speak; the newest common one when None.
-            timeout_ms: After so long without an answer the connection is closed; 0 where somebody waits who does it.
+            timeout_ms: After so long without an answer the connection is closed; None where somebody waits who does it.
             is_answered: False for Produce with acks=0: it is done, without a response, once it is written.
 
         Raises:
@@ -228,7 +228,7 @@ class Connection:
         encoded = wire.encode_request(message, chosen, correlation_id, self._client_id)
         self._next_correlation_id = (correlation_id + 1) & _CORRELATION_MASK
         now_s = self._used_s = trio.current_time()
-        overdue_s = self._overdue_s(timeout_ms) if timeout_ms else math.inf
+        overdue_s = math.inf if timeout_ms is None else self._overdue_s(timeout_ms)
         pending = Pending(correlation_id, api.response, chosen, timeout_ms, overdue_s, trio.Event())
         if overdue_s < self._looks_again_s:
             self._has_earlier.set()
@@ -242,7 +242,7 @@ class Connection:
     def _overdue_s(self, timeout_ms: int) -> float:
         return max(trio.current_time(), self._throttled_until_s) + timeout_ms / 1_000  # behind a pause it was asked for
 
-    def _close_overdue(self, pending: Pending, timeout_ms: int) -> None:
+    def _close_overdue(self, pending: Pending, timeout_ms: int | None) -> None:
         self.close(RequestTimeoutError(f"{self._address} did not answer {pending.name} within {timeout_ms} ms"))
 
     def retire(self) -> None:

@@ -114,6 +114,18 @@ def test_an_answer_in_time_leaves_the_connection_to_those_behind_it() -> None:
     assert isinstance(connection.error, RequestTimeoutError)
 
 
+def test_no_time_at_all_is_no_time_without_end() -> None:
+    overdue = Overdue()
+
+    async def ask(connection: Connection, _theirs: object) -> None:
+        connection.queue(ApiVersionsRequest(), 0, timeout_ms=0)
+
+    connection = overdue.run(ask)
+
+    assert overdue.elapsed_s == pytest.approx(0)
+    assert isinstance(connection.error, RequestTimeoutError)
+
+
 def test_who_waits_no_longer_takes_the_connection_from_nobody() -> None:
     overdue = Overdue()
 
