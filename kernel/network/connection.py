@@ -75,11 +75,11 @@ class Turn:
     is_active: bool = attrs.field(default=False, init=False)
 
 
-class Owed:
+class _Owed:
     """The type of an answer that is not known yet."""
 
 
-OWED: Final = Owed()
+OWED: Final = _Owed()
 """Stands for an answer that is not known yet."""
 
 
@@ -94,7 +94,7 @@ class ReplySlot:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.answer: Sequence[Outgoing] | Owed | None = OWED
+        self.answer: Sequence[Outgoing] | _Owed | None = OWED
         connection.slots.append(self)
 
     @property
@@ -418,7 +418,7 @@ class Connection:
         if slot is self.held_by:
             self.held_by = None
         slots = self.slots
-        while slots and not isinstance(answer := slots[0].answer, Owed):
+        while slots and not isinstance(answer := slots[0].answer, _Owed):
             if answer:
                 self.outgoing += answer
             slot = slots.pop(0)
