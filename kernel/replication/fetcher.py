@@ -459,7 +459,7 @@ class Fetcher:
         """Ask where the leader's local log begins, and have this one begin there or behind."""
         replica = followed.replica
         stands = _where(replica)
-        begins_at_end = self._parts.settings().begins_at_end(replica)
+        begins_at_end = self._parts.tier_starts.begins_at_end(replica, self._parts.settings())
         at = await self._offset_at(replica, EARLIEST_PENDING_UPLOAD_TIMESTAMP) if begins_at_end else _NOWHERE
         if at is not None and at.offset == NO_OFFSET:
             at = await self._offset_at(replica, EARLIEST_LOCAL_TIMESTAMP)

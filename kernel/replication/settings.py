@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ..partitions.delay_recovery import keeps_waiting
-
 if TYPE_CHECKING:
     from ..contracts.services import ConfigView
-    from ..partitions.replica import Replica
 
 VOTERS_WAITS_MIN: Final = 4
 """So many fetches are answered at the least while a voter waits for its leader, though there is nothing new."""
@@ -54,10 +51,3 @@ class FetcherSettings:
             voters_wait_ms_max=config.get_int("controller.quorum.fetch.timeout.ms") // VOTERS_WAITS_MIN,
             begins_at_tiers_end=config.get_bool("follower.fetch.last.tiered.offset.enable"),
         )
-
-    def begins_at_end(self, replica: Replica) -> bool:
-        """Return whether a follower that begins at the store begins at its end: a new one of which no record waits.
-
-        What waits lies in all that its leader has local.
-        """
-        return self.begins_at_tiers_end and not replica.log.log_end_offset and not keeps_waiting(replica)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..machine.threads import Threads
     from ..partitions.replica import Replica
     from ..partitions.replica_lifecycle import ReplicaLifecycle
+    from .settings import FetcherSettings
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,14 @@ class TierStarts:
                 itself. Never called if the broker ends.
         """
         self._send.send_nowait(_Wanted(replica, offset, done))
+
+    @staticmethod
+    def begins_at_end(replica: Replica, settings: FetcherSettings) -> bool:
+        """Return whether a follower that begins at the store begins at its end: a new one of which no record waits.
+
+        What waits lies in all that its leader has local.
+        """
+        return settings.begins_at_tiers_end and not replica.log.log_end_offset and not keeps_waiting(replica)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Begin what is asked for, some at once, until cancelled: a log that has begun anew then is whole."""
